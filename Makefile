@@ -1,0 +1,75 @@
+# What can be done here. Plain `python3` (3.11 or newer), its venv module and a package index are enough.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SAM_VENV := .venv-sam
+LAYER_PINS := layers/runtime/requirements.txt layers/content/requirements.txt
+PINS := $(LAYER_PINS) requirements-dev.txt
+INSTALL := -m pip install --quiet --disable-pip-version-check
+# Two workers: more win nothing on the two cores of a small machine.
+WORKERS ?= 2
+URLS ?=
+
+.PHONY: help setup run test check build-test openapi pins clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: $(VENV)/.installed ## the environment that everything else runs in
+
+run: setup ## start the local stack, submit a batch (URLS="https://a https://b", or the built-in site) and show it
+	$(BIN)/sift demo $(URLS)
+
+test: setup ## all tests but those that need the SAM CLI
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not needs_sam"
+
+check: setup ## lint, format, types, template rules (cfn-lint among them), docs in step with the code
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -q tests/template
+	$(BIN)/python -m sift.api.openapi | diff docs/openapi.json -
+
+build-test: setup $(SAM_VENV)/.installed ## sam validate, sam build, and each built function imported on its own
+	$(BIN)/pytest -m needs_sam tests/build
+
+openapi: setup ## write docs/openapi.json from the code
+	$(BIN)/python -m sift.api.openapi > docs/openapi.json.new
+	mv docs/openapi.json.new docs/openapi.json
+
+# A package stays at its pinned version until `make pins UPGRADE=--upgrade`. What the layers pin on every
+# machine is left out of requirements-dev.txt: the files are installed together.
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(UPGRADE) \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make pins"
+pins: setup ## write requirements*.txt from requirements*.in
+	$(COMPILE) layers/runtime/requirements.in -o layers/runtime/requirements.txt
+	$(COMPILE) layers/content/requirements.in -o layers/content/requirements.txt
+	$(COMPILE) requirements-dev.in -o requirements-dev.txt \
+		$$(sed -n 's/^\([a-z0-9-]*\)==[^ ;]* \\$$/--no-emit-package \1/p' $(LAYER_PINS) | sort -u)
+	$(COMPILE) requirements-sam.in -o requirements-sam.txt
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) $(SAM_VENV) .aws-sam .sift out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- stamps: an environment is touched only when what it is made from has changed ---
+
+$(VENV)/.packages: $(PINS)
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else \
+		"sift needs Python 3.11 or newer, this is %s; try: make PYTHON=python3.12 ..." % sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(INSTALL) --require-hashes $(addprefix -r ,$(PINS))
+	@touch $@
+
+# No build isolation: it would fetch a build backend that nothing pins.
+$(VENV)/.installed: $(VENV)/.packages pyproject.toml
+	$(BIN)/python $(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# No resolving: older releases of pip miss a pin whose package is asked for with extras; the check makes up for it.
+$(SAM_VENV)/.installed: requirements-sam.txt
+	$(PYTHON) -m venv $(SAM_VENV)
+	$(SAM_VENV)/bin/python $(INSTALL) --require-hashes --no-deps -r requirements-sam.txt
+	$(SAM_VENV)/bin/python -m pip check
+	@touch $@

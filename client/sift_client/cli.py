@@ -1,0 +1,151 @@
+"""The `sift` command.
+
+Exit codes: 0 done, 1 the job failed or was cancelled, 2 wrong usage, 3 partial (some targets failed),
+4 the service could not be asked or content could not be saved, 130 interrupted with Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from sift_client import commands
+from sift_client.commands import EXIT_INTERRUPTED, EXIT_TROUBLE, EXIT_USAGE
+from sift_client.errors import SiftApiError, SiftClientError
+
+if TYPE_CHECKING:
+    _Parser = argparse.ArgumentParser
+    # Generic only to the type checker.
+    _Subparsers = argparse._SubParsersAction[_Parser]
+
+MODES = ("auto", "article", "page", "text", "raw")
+
+_EPILOG = """\
+SIFT_URL and SIFT_KEY say which service to use; without them, the local stack running in this folder is used.
+exit codes: 0 done, 1 failed or cancelled, 2 wrong usage, 3 partial, 4 service or disk trouble, 130 interrupted
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code; expected errors become one or two lines on standard error."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    args = make_parser(with_local=arguments[:1] == ["local"]).parse_args(arguments)
+    try:
+        return int(args.run(args))
+    except commands.Usage as error:
+        _explain(error)
+        return EXIT_USAGE
+    except SiftClientError as error:
+        _explain(error)
+        return EXIT_TROUBLE
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader (head, say) has enough; Python must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_TROUBLE
+
+
+def make_parser(*, with_local: bool = True) -> argparse.ArgumentParser:
+    """The parser of all commands; `with_local` also loads the local stack, which takes a moment."""
+    parser = argparse.ArgumentParser(
+        prog="sift",
+        description="Fetch batches of web pages and documents as clean content.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    run = _add(subparsers, "run", commands.run_run, "submit addresses, follow the job and save its content")
+    _add_submission(run)
+    _add_out(run)
+
+    submit = _add(subparsers, "submit", commands.run_submit, "submit addresses and print the job's id")
+    _add_submission(submit)
+
+    status = _add(subparsers, "status", commands.run_status, "show a job's status")
+    _add_job(status)
+    status.add_argument("--wait", action="store_true", help="wait until the job has ended")
+
+    wait = _add(subparsers, "wait", commands.run_wait, "follow a job to its end and save its content")
+    _add_job(wait)
+    _add_out(wait)
+
+    results = _add(subparsers, "results", commands.run_results, "show a job's targets as they are now")
+    _add_job(results)
+
+    cancel = _add(subparsers, "cancel", commands.run_cancel, "cancel a job")
+    _add_job(cancel)
+
+    local = subparsers.add_parser("local", help="run the whole service on this machine")
+    if with_local:
+        from sift_client.local import command
+
+        command.add_arguments(local)
+        local.set_defaults(run=command.run)
+
+    demo = subparsers.add_parser("demo", help="run a local stack and fetch its sample site, or the addresses given")
+    demo.add_argument("urls", nargs="*", metavar="URL", help="fetch these instead of the sample batch")
+    demo.add_argument("--port", type=int, default=0, help="port of the API on 127.0.0.1 (default: a free one)")
+    _add_options(demo)
+    _add_out(demo)
+    demo.set_defaults(run=_run_demo, json=False)
+    return parser
+
+
+def _run_demo(args: argparse.Namespace) -> int:
+    from sift_client.demo import run_demo
+
+    return run_demo(args)
+
+
+def _add(subparsers: _Subparsers, name: str, run: Callable[[argparse.Namespace], int], text: str) -> _Parser:
+    parser = subparsers.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.add_argument("--url", help="the service's address (default: SIFT_URL)")
+    parser.add_argument("--key", help="the key (default: SIFT_KEY, which other users of the machine cannot see)")
+    parser.add_argument("--json", action="store_true", help="print JSON for scripts")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_submission(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("urls", nargs="*", metavar="URL", help="an address to fetch")
+    parser.add_argument(
+        "--targets", metavar="FILE", help="more targets, an address or JSON object per line; - is stdin"
+    )
+    _add_options(parser)
+    parser.add_argument("--window", type=int, help="how many targets may be out at once (1 to 32)")
+    parser.add_argument("--fresh", action="store_true", help="fetch again even if the same work was done before")
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--mode", choices=MODES, help="what to make of each document (default: auto)")
+    parser.add_argument("--pages", metavar="P", help="pages of a PDF: 1-3,7,12- or -1 for the last")
+
+
+def _add_out(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", metavar="DIR", default="out", help="write content to DIR/JOB (default: out)")
+
+
+def _add_job(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", metavar="JOB", help="the job's id")
+
+
+def _explain(error: SiftClientError) -> None:
+    code = f"{error.code}: " if isinstance(error, SiftApiError) else ""
+    print(f"sift: {code}{error.detail}", file=sys.stderr)
+    if error.hint:
+        print(f"hint: {error.hint}", file=sys.stderr)
+    if isinstance(error, SiftApiError):
+        if error.retry_after is not None:
+            print(f"retry after: {error.retry_after:.0f} s", file=sys.stderr)
+        if error.request_id and error.status >= 500:
+            print(f"request: {error.request_id}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""A threaded WSGI server on loopback, quiet on the terminal."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from moto.moto_server.werkzeug_app import MotoRequestHandler
+from werkzeug.serving import make_server
+
+
+class _Handler(MotoRequestHandler):
+    """Keeps request logs off the terminal; a request's failure is still reported by its answer."""
+
+    def log(self, type: str, message: str, *args: Any) -> None:
+        """Drops the line."""
+
+
+class WebServer:
+    """Serves one WSGI application on 127.0.0.1; port 0 takes a free one. Bound at once, served after `start`."""
+
+    def __init__(self, application: Any, port: int = 0) -> None:
+        self._server = make_server("127.0.0.1", port, application, threaded=True, request_handler=_Handler)
+        self._thread: threading.Thread | None = None
+        self.port = int(self._server.server_port)
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Serves in a thread of its own."""
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Takes no more connections; what runs goes on."""
+        if self._thread is not None:
+            self._server.shutdown()
+            self._thread.join()
+            self._thread = None
+        self._server.server_close()

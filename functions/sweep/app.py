@@ -1,0 +1,21 @@
+"""The sweeper: once a minute, whatever was lost in between is brought on."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from sift.bootstrap import run, sweeper
+
+logger = Logger()
+
+
+@logger.inject_lambda_context
+def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Walks over all live jobs; answers with what it did."""
+    report = run(sweeper().sweep(lambda: context.get_remaining_time_in_millis() / 1000))
+    logger.info("swept", extra=dataclasses.asdict(report))
+    return dataclasses.asdict(report)

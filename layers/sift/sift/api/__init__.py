@@ -1,0 +1,1 @@
+"""The HTTP API: what a request looks like, what is answered, and nothing of how a job runs."""

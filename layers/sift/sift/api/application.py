@@ -1,0 +1,122 @@
+"""The API as one callable: who is calling, then the routes, and every error as a problem document."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
+
+from sift.api import openapi, problems, routes
+from sift.bootstrap import Api, run
+from sift.errors import NotFound, SiftError, TooLarge
+
+#: A request body may have this many bytes: Lambda takes events of 6 MB, in which it is a JSON string.
+BODY_BYTES = 5_000_000
+#: No key is that long; nothing longer is looked at.
+CREDENTIAL_CHARS = 500
+
+PUBLIC = frozenset({"/healthz", "/openapi.json", "/docs"})
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Application:
+    """The resolver with its routes."""
+
+    resolver: APIGatewayHttpResolver
+    services: Callable[[], Api]
+
+    def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
+        """Answer an HTTP API event (payload format 2.0); nothing escapes it but a problem document."""
+        try:
+            if event.get("rawPath") not in PUBLIC:
+                identity = run(self.services().keys.authenticate(_credential(event)))
+                self.resolver.append_context(identity=identity)
+            if len(event.get("body") or "") > BODY_BYTES:
+                raise TooLarge(
+                    "request_too_large",
+                    f"The body is over {BODY_BYTES} bytes.",
+                    "Send the targets in several jobs.",
+                )
+            return self.resolver.resolve(_as_json(event), context)
+        except Exception as error:  # noqa: BLE001 - the one place where whatever was not foreseen becomes a problem document
+            request_id = _request_id(event)
+            answer = _answer(error, request_id)
+            return {
+                "statusCode": answer.status_code,
+                "headers": {**answer.headers, "Content-Type": problems.MEDIA_TYPE},
+                "body": answer.body,
+                "isBase64Encoded": False,
+            }
+        finally:
+            self.resolver.clear_context()
+
+
+def build(services: Callable[[], Api]) -> Application:
+    """The API over these services, which are asked for when a request needs them."""
+    app = APIGatewayHttpResolver(enable_validation=True, json_body_deserializer=_load)
+    openapi.describe(app)
+    routes.add_routes(app, services)
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(error: RequestValidationError) -> Response[str]:
+        return problems.answer(problems.refuse_fields(error.errors()), _request_id(app.current_event.raw_event))
+
+    @app.exception_handler(NotFoundError)
+    def not_found(_: NotFoundError) -> Response[str]:
+        missing = NotFound("not_found", "There is no such route.", "See /docs for the routes.")
+        return problems.answer(missing, _request_id(app.current_event.raw_event))
+
+    @app.exception_handler(Exception)
+    def failed(error: Exception) -> Response[str]:
+        return _answer(error, _request_id(app.current_event.raw_event))
+
+    return Application(app, services)
+
+
+def _answer(error: Exception, request_id: str) -> Response[str]:
+    if isinstance(error, SiftError):
+        answer = problems.answer(error, request_id)
+        if answer.status_code >= 500:
+            _log.error("%s: %s (%s)", error.code, error.detail, request_id)
+        return answer
+    _log.error("unexpected (%s)", request_id, exc_info=error)
+    return problems.internal(request_id)
+
+
+def _load(body: str) -> Any:
+    """JSON as the standard has it: no NaN, no nesting without end."""
+    try:
+        return json.loads(body, parse_constant=_no_constant)
+    except RecursionError:
+        raise json.JSONDecodeError("nested too deeply", body[:0], 0) from None
+
+
+def _no_constant(name: str) -> Any:
+    raise json.JSONDecodeError(f"{name} is not JSON", "", 0)
+
+
+def _credential(event: dict[str, Any]) -> str | None:
+    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    found: str = token.strip() if scheme.lower() == "bearer" and token else headers.get("x-api-key", "")
+    return found if len(found) <= CREDENTIAL_CHARS else None
+
+
+def _as_json(event: dict[str, Any]) -> dict[str, Any]:
+    """Every body is JSON here, whatever a client calls it (curl says `x-www-form-urlencoded`)."""
+    if not event.get("body"):
+        return event
+    headers = {name: value for name, value in (event.get("headers") or {}).items() if name.lower() != "content-type"}
+    return {**event, "headers": {**headers, "content-type": "application/json"}}
+
+
+def _request_id(event: dict[str, Any]) -> str:
+    return str((event.get("requestContext") or {}).get("requestId", ""))

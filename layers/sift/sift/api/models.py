@@ -1,0 +1,153 @@
+"""The bodies of the HTTP API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from sift.jobs import MAX_WINDOW, Status
+from sift.targets import FetchOptions
+
+#: Longer than any URL that a browser or server takes (RFC 9110 asks for at least 8,000 octets).
+URL_CHARS = 8_192
+
+
+def _check_url(url: str) -> str:
+    """Only what makes it no http(s) URL at all; whether it may be fetched is the guard's to say, per target."""
+    if any(ord(char) <= 0x20 or ord(char) == 0x7F for char in url):
+        raise PydanticCustomError("bad_url", "holds a space or a control character")
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        _ = parts.port
+    except ValueError:
+        raise PydanticCustomError("bad_url", "is not a URL") from None
+    if parts.scheme.lower() not in {"http", "https"}:
+        raise PydanticCustomError("bad_url", "must start with http:// or https://")
+    if not host:
+        raise PydanticCustomError("bad_url", "names no host")
+    return url
+
+
+Url = Annotated[str, Field(min_length=1, max_length=URL_CHARS), AfterValidator(_check_url)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class TargetRequest(_Strict):
+    """One URL to fetch."""
+
+    url: Url = Field(examples=["https://example.com/article"])
+    options: FetchOptions = Field(default_factory=FetchOptions, description="They win over those of the job.")
+    id: str | None = Field(default=None, min_length=1, max_length=200, description="Your own id for it.")
+
+
+Label = Annotated[str, Field(max_length=512)]
+
+
+class JobRequest(_Strict):
+    """A batch of URLs to fetch."""
+
+    targets: list[TargetRequest] = Field(min_length=1)
+    options: FetchOptions = Field(default_factory=FetchOptions, description="For every target without its own.")
+    window: int = Field(default=MAX_WINDOW, ge=1, le=MAX_WINDOW, description="Targets out at once.")
+    metadata: dict[Annotated[str, Field(min_length=1, max_length=64)], Label] = Field(
+        default_factory=dict, max_length=16, description="Yours; it is shown with the job."
+    )
+    fresh: bool = Field(default=False, description="Run it even if the same work was submitted before.")
+
+
+class JobCounts(BaseModel):
+    """Targets by status; they add up to `total`."""
+
+    total: int
+    pending: int
+    running: int
+    done: int
+    failed: int
+    cancelled: int
+
+
+class JobError(BaseModel):
+    """Why a job ended before its targets did."""
+
+    code: str
+    detail: str
+
+
+class Job(BaseModel):
+    """A job as it stands. Times are RFC 3339 in UTC."""
+
+    id: str
+    kind: Literal["fetch"]
+    status: Status
+    counts: JobCounts
+    bytes: int = Field(description="Content stored so far, in bytes.")
+    window: int
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+    deadline_at: str
+    expires_at: str | None = Field(description="When it will be forgotten; null: never.")
+    error: JobError | None
+    metadata: dict[str, str]
+    reused: bool = Field(default=False, description="An earlier submission of the same work made it.")
+
+
+class TargetError(BaseModel):
+    """Why a target has no content."""
+
+    code: str
+    detail: str
+    hint: str
+    status: int | None = Field(description="HTTP status of the last answer, where there was one.")
+
+
+class Target(BaseModel):
+    """One target's slot."""
+
+    index: int
+    id: str | None
+    url: str
+    status: Literal["pending", "running", "done", "failed", "cancelled"]
+    attempts: int
+    media_type: str | None = Field(description="Of the content as stored.")
+    bytes: int | None
+    chars: int | None
+    error: TargetError | None
+    meta: dict[str, Any] | None
+    finished_at: str | None
+    content: str | None = Field(default=None, description="When asked for, finished, and at most 4 MB.")
+    encoding: Literal["base64"] | None = Field(default=None, description="Set where `content` is not text.")
+    content_url: str | None = Field(default=None, description="Where to read content that is over 4 MB.")
+
+
+class TargetPage(BaseModel):
+    """Slots in submit order."""
+
+    targets: list[Target]
+    next: str | None = Field(description="Pass it as `cursor` for the next page; null at the end.")
+
+
+class Problem(BaseModel):
+    """An error, as application/problem+json (RFC 9457). `code` is stable, `hint` says what to do next."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    hint: str
+    request_id: str
+
+
+class Health(BaseModel):
+    """The API answers."""
+
+    status: Literal["ok"]
+    version: str

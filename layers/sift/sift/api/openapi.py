@@ -1,0 +1,102 @@
+"""The OpenAPI document: generated from the routes and models, kept in docs/openapi.json, served at /openapi.json.
+
+`python -m sift.api.openapi` prints it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+import sift
+from sift.api.models import Problem
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
+
+TITLE = "sift"
+DESCRIPTION = "Durable batches of URL fetches. Errors are application/problem+json with a stable `code` and a `hint`."
+
+_REASONS = {
+    200: "As asked.",
+    202: "Taken in; it runs on its own.",
+    303: "Read it at the address in `Location`, which holds for minutes.",
+    400: "It can't be read.",
+    401: "No valid API key.",
+    403: "Not allowed.",
+    404: "There is no such thing for this caller.",
+    409: "The state does not allow it.",
+    413: "The body is too large.",
+    422: "It asks for something that does not exist or is not allowed; nothing was stored.",
+    429: "A cap of this caller is reached.",
+    500: "It failed inside sift.",
+    503: "A cap of the service is reached, or a part of it does not answer; Retry-After says when to come back.",
+}
+
+
+def answers(model: type[BaseModel], *statuses: int) -> dict[int, Any]:
+    """What a route can answer: `model` for success, a problem for the rest."""
+    found: dict[int, Any] = {}
+    for status in (*(statuses or (200,)), 500):
+        problem = status >= 400
+        content = (
+            {"application/problem+json": {"model": Problem}} if problem else {"application/json": {"model": model}}
+        )
+        found[status] = {"description": _REASONS[status], "content": content}
+    return found
+
+
+def content_answers(*statuses: int) -> dict[int, Any]:
+    """As `answers`, for bytes of any type."""
+    found = answers(Problem, *(status for status in statuses if status >= 400))
+    for status in statuses:
+        if status < 400:
+            found[status] = {"description": _REASONS[status]}
+    found[200]["content"] = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+    return found
+
+
+def describe(app: APIGatewayHttpResolver) -> None:
+    """Tell the resolver what the document says beside the routes, and serve /docs."""
+    from aws_lambda_powertools.event_handler.openapi.models import APIKey, APIKeyIn, HTTPBearer
+
+    schemes: Any = {
+        "bearer": HTTPBearer(description="`Authorization: Bearer sift_...`"),
+        "key": APIKey(name="x-api-key", in_=APIKeyIn.header, description="`x-api-key: sift_...`"),
+    }
+    app.configure_openapi(
+        title=TITLE,
+        version=sift.__version__,
+        description=DESCRIPTION,
+        security_schemes=schemes,
+        security=[{"bearer": []}, {"key": []}],
+    )
+    app.enable_swagger(
+        path="/docs",
+        title=TITLE,
+        version=sift.__version__,
+        description=DESCRIPTION,
+        security_schemes=schemes,
+        security=[{"bearer": []}, {"key": []}],
+    )
+
+
+def text(app: APIGatewayHttpResolver) -> str:
+    """The document as JSON, the same bytes for the same routes."""
+    document = json.loads(app.get_openapi_json_schema())
+    document.pop("servers", None)  # it is served wherever it is deployed
+    return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    """Print the document."""
+    from sift.api.application import build
+    from sift.bootstrap import api
+
+    print(text(build(api).resolver), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Errors as problem documents: the one table of HTTP statuses."""
+
+from __future__ import annotations
+
+import http
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_lambda_powertools.event_handler import Response
+
+from sift import errors
+from sift.api.models import Problem
+
+MEDIA_TYPE = "application/problem+json"
+
+#: The most specific class counts; all of them are listed in docs/api.md.
+STATUS: dict[type[errors.SiftError], int] = {
+    errors.Malformed: 400,
+    errors.Unauthenticated: 401,
+    errors.Forbidden: 403,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.TooLarge: 413,
+    errors.Invalid: 422,
+    errors.CallerBusy: 429,
+    errors.ServiceBusy: 503,
+    errors.Unavailable: 503,
+}
+UNAVAILABLE_RETRY = 5
+#: How many wrong fields one answer lists.
+MOST_FIELDS = 10
+
+
+def answer(error: errors.SiftError, request_id: str) -> Response[str]:
+    """The response for an error that sift raised on purpose; an unlisted class is internal."""
+    status = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+    if status == 500:
+        return internal(request_id)
+    headers = {}
+    retry_after = UNAVAILABLE_RETRY if isinstance(error, errors.Unavailable) else None
+    extra: Mapping[str, Any] = {}
+    if isinstance(error, errors.RequestRefused):
+        retry_after, extra = error.retry_after, error.extra
+    if retry_after is not None:
+        headers["Retry-After"] = str(retry_after)
+    if status == 409:
+        headers["x-should-retry"] = "false"  # the OpenAI and Anthropic SDKs repeat a 409 unless told not to
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    detail = "The service did not answer." if isinstance(error, errors.Unavailable) else error.detail
+    return _response(status, error.code, detail, error.hint, request_id, headers, extra)
+
+
+def internal(request_id: str) -> Response[str]:
+    """The response for what nobody expected; the log has the rest under the request id."""
+    hint = "Try again; if it stays, look for the request id in the log of the API function."
+    return _response(500, "internal", "The request failed inside sift.", hint, request_id, {}, {})
+
+
+def _response(
+    status: int,
+    code: str,
+    detail: str,
+    hint: str,
+    request_id: str,
+    headers: Mapping[str, str],
+    extra: Mapping[str, Any],
+) -> Response[str]:
+    problem = Problem(
+        type="about:blank",
+        title=http.HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        code=code,
+        hint=hint,
+        request_id=request_id,
+    )
+    body = json.dumps({**problem.model_dump(), **extra}, ensure_ascii=False)
+    return Response(status, content_type=MEDIA_TYPE, body=body, headers=dict(headers))
+
+
+def refuse_fields(found: Sequence[Mapping[str, Any]]) -> errors.RequestRefused:
+    """What the validation of a request found, as the error that the caller sees: the first one decides."""
+    first = found[0]
+    loc = tuple(first["loc"])
+    source, path = (loc[0], loc[1:]) if loc else ("body", ())
+    name = ".".join(str(part) for part in path)
+    fields = [{"field": ".".join(map(str, e["loc"][1:])), "detail": e["msg"]} for e in found[:MOST_FIELDS]]
+    extra: dict[str, Any] = {"fields": fields}
+    kind, message = first["type"], first["msg"]
+    if kind == "json_invalid" or (source == "body" and not path):
+        return errors.Malformed("malformed_json", "The body is not a JSON object.", "Send one JSON object, in UTF-8.")
+    if source != "body":
+        code = "bad_cursor" if name == "cursor" else "invalid_request"
+        return errors.Invalid(code, f"{name}: {message}", "See /docs for what this route takes.", extra=extra)
+    detail = f"{name}: {message}"
+    if path[0] == "requests":
+        return errors.Forbidden(
+            "kind_disabled", "This deployment runs fetch jobs only.", "Send `targets`, a list of URLs to fetch."
+        )
+    if path == ("targets",):
+        return errors.Invalid("no_targets", detail, 'Send {"targets": [{"url": "https://..."}]}.', extra=extra)
+    if path[0] == "options" or "options" in path[2:3] or path[0] == "webhook":
+        return errors.Invalid(
+            "unsupported_option", detail, "Options: mode (auto, article, page, text, raw), pages.", extra=extra
+        )
+    if path[0] == "targets":
+        if len(path) > 1:
+            extra["index"] = path[1]
+        hint = "A target is an object with `url` (http or https), `options` and `id`."
+        return errors.Invalid("invalid_target", detail, hint, extra=extra)
+    return errors.Invalid("invalid_request", detail, "See /docs for what this route takes.", extra=extra)

@@ -1,0 +1,181 @@
+"""The routes: read the request, make one call, answer."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+import sift
+from sift.api import cursors, openapi, views
+from sift.api.models import Health, Job, JobRequest, Target, TargetPage
+from sift.bootstrap import Api, run
+from sift.clock import SystemClock
+from sift.errors import Invalid
+from sift.identity import Identity
+from sift.jobs import Meta, State
+from sift.services.read import Slot
+from sift.services.submit import Request
+from sift.store.ports import Spec
+
+#: A presigned link is short-lived: it is followed at once.
+LINK_SECONDS = 300
+#: Longest hold of a status read, in seconds: an HTTP API ends a request after 30.
+WAIT_SECONDS = 20
+PAGE_SLOTS = 1_000
+KEY_CHARS = 255
+
+JobId = Annotated[str, Path(description="The job's id.")]
+Index = Annotated[int, Path(description="The target's place in the job, from 0.")]
+Word = Literal["pending", "running", "done", "failed", "cancelled"]
+
+_clock = SystemClock()
+
+
+def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None:
+    """Put every route on the resolver. `services` is asked when a request needs them; the caller's identity is in
+    the resolver's context by then."""
+    router = APIGatewayHttpRouter()
+
+    def identity() -> Identity:
+        found: Identity = app.context["identity"]
+        return found
+
+    @router.get("/healthz", tags=["service"], responses=openapi.answers(Health), security=[])
+    def health() -> Response[Any]:
+        """Whether the API answers. It needs no key."""
+        return _json(200, {"status": "ok", "version": sift.__version__})
+
+    @router.get("/openapi.json", tags=["service"], include_in_schema=False)
+    def schema() -> Response[Any]:
+        return Response(200, content_type="application/json", body=openapi.text(app))
+
+    @router.post(
+        "/v1/jobs", tags=["jobs"], responses=openapi.answers(Job, 200, 202, 400, 401, 403, 409, 413, 422, 429, 503)
+    )
+    def submit(request: Annotated[JobRequest, Body()]) -> Response[Any]:
+        """Submit a batch of URLs. The same work again answers the same job, with `reused: true`."""
+        key = app.current_event.headers.get("idempotency-key") or app.current_event.headers.get("x-idempotency-key")
+        submitted = run(services().submitter.submit(identity(), _read(request, key)))
+        body = views.job(submitted.meta, submitted.state, _clock.now_ms(), reused=submitted.reused)
+        location = f"/v1/jobs/{submitted.meta.job_id}"
+        return _json(200 if submitted.reused else 202, body, {"Location": location})
+
+    @router.get("/v1/jobs/<job_id>", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 422, 503))
+    def status(
+        job_id: JobId,
+        wait: Annotated[
+            int, Query(ge=0, le=WAIT_SECONDS, description="Hold until it changes, at most so many seconds.")
+        ] = 0,
+    ) -> Response[Any]:
+        """A job's state: counts, times, error; no contents. Cheap enough to poll."""
+        return _job(run(services().reader.wait(identity(), job_id, wait)))
+
+    @router.post("/v1/jobs/<job_id>/cancel", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 409, 503))
+    def cancel(job_id: JobId) -> Response[Any]:
+        """Cancel a job. Doing it again changes nothing; what has finished is kept."""
+        return _job(run(services().controller.cancel(identity(), job_id)))
+
+    @router.get(
+        "/v1/jobs/<job_id>/targets",
+        tags=["targets"],
+        responses=openapi.answers(TargetPage, 200, 400, 401, 404, 422, 503),
+    )
+    def targets(
+        job_id: JobId,
+        cursor: Annotated[str | None, Query(max_length=200, description="`next` of the page before.")] = None,
+        limit: Annotated[int, Query(ge=1, le=PAGE_SLOTS)] = 100,
+        status: Annotated[Word | None, Query(description="Only targets of this status.")] = None,
+        content: Annotated[bool, Query(description="With the contents.")] = False,
+    ) -> Response[Any]:
+        """One slot per target in submit order, those that have not run included; pages stay under 5 MB."""
+        page = _page(services(), identity(), job_id, cursor, limit, status, content)
+        return _json(200, run(page))
+
+    @router.get(
+        "/v1/jobs/<job_id>/targets/<index>",
+        tags=["targets"],
+        responses=openapi.answers(Target, 200, 401, 404, 422, 503),
+    )
+    def target(job_id: JobId, index: Index) -> Response[Any]:
+        """One target with its content."""
+        api = services()
+        slot = run(api.reader.slot(identity(), job_id, index))
+        return _json(200, run(views.with_content(job_id, slot, api.blobs)))
+
+    @router.get(
+        "/v1/jobs/<job_id>/targets/<index>/content",
+        tags=["targets"],
+        responses=openapi.content_answers(200, 303, 401, 404, 422, 503),
+    )
+    def content(job_id: JobId, index: Index) -> Response[Any]:
+        """A target's content as stored, with its own type. Above 4 MB: 303 to a link that holds for minutes."""
+        api = services()
+        slot = run(api.reader.slot(identity(), job_id, index))
+        if slot.outcome is not None and slot.outcome.blob and slot.outcome.size > views.INLINE_BYTES:
+            link = run(api.blobs.link(slot.outcome.blob, LINK_SECONDS))
+            return Response(303, headers={"Location": link}, body="")
+        data = run(views.read_content(slot, api.blobs))
+        media_type = views.target(slot)["media_type"] or "application/octet-stream"
+        # Content of the web, served from the API's own origin: it must not run there.
+        safe = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
+        return Response(200, content_type=media_type, body=data, headers=safe)
+
+    app.include_router(router)
+
+
+def _job(found: tuple[Meta, State]) -> Response[Any]:
+    return _json(200, views.job(*found, _clock.now_ms()))
+
+
+def _json(status: int, body: dict[str, Any], headers: dict[str, str | list[str]] | None = None) -> Response[Any]:
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return Response(status, content_type="application/json", body=text, headers=headers)
+
+
+def _read(request: JobRequest, key: str | None) -> Request:
+    """The submission, each target's options merged with the job's: a field that the target sets wins."""
+    if key is not None and len(key) > KEY_CHARS:
+        raise Invalid("invalid_request", f"Idempotency-Key: longer than {KEY_CHARS} characters", "Use a shorter key.")
+    defaults = request.options.model_dump(exclude_unset=True)
+    specs = []
+    for target in request.targets:
+        merged = type(target.options).model_validate(defaults | target.options.model_dump(exclude_unset=True))
+        specs.append(Spec(target.url, merged.model_dump(exclude_defaults=True), target.id))
+    return Request(
+        targets=specs,
+        options=request.options.model_dump(exclude_defaults=True),
+        metadata=request.metadata,
+        window=request.window,
+        fresh=request.fresh,
+        idempotency_key=key,
+    )
+
+
+async def _page(
+    api: Api, identity: Identity, job_id: str, cursor: str | None, limit: int, status: str | None, content: bool
+) -> dict[str, Any]:
+    """A page of slots that stays under the size that one answer may have."""
+    meta, _ = await api.reader.job(identity, job_id)
+    first = 0 if cursor is None else cursors.decode(meta.salt, cursor)
+    page = await api.reader.page(identity, job_id, first, limit, functools.partial(_has_status, status))
+    bodies: list[dict[str, Any]] = []
+    weight = 0
+    go_on = page.next_index
+    for slot in page.slots:
+        body = await views.with_content(job_id, slot, api.blobs) if content else views.target(slot)
+        weight += views.weight(body)
+        if bodies and weight > views.PAGE_BYTES:
+            go_on = slot.index
+            break
+        bodies.append(body)
+    return {"targets": bodies, "next": None if go_on is None else cursors.encode(meta.salt, go_on)}
+
+
+def _has_status(status: str | None, slot: Slot) -> bool:
+    return status is None or slot.status == status

@@ -1,0 +1,112 @@
+"""Domain records as the bodies that the API answers with."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from sift.api.models import Job
+from sift.blobs.ports import Blobs
+from sift.clock import rfc3339
+from sift.errors import NotFound
+from sift.jobs import Meta, State, counts
+from sift.services.read import Slot
+
+#: Content above this (bytes) is never put inside JSON.
+INLINE_BYTES = 4_000_000
+#: What one answer may weigh (bytes). A Lambda answer is limited to 6 MB, and holds its body as a JSON string.
+PAGE_BYTES = 5_000_000
+
+_JOB_ERRORS = {"deadline": "The deadline passed before every target had run."}
+
+
+def job(meta: Meta, state: State, now_ms: int, *, reused: bool = False) -> dict[str, Any]:
+    """The body of a `Job`."""
+    error = None
+    if state.error is not None:
+        error = {"code": state.error, "detail": _JOB_ERRORS.get(state.error, state.error)}
+    return Job.model_validate(
+        {
+            "id": meta.job_id,
+            "kind": meta.kind,
+            "status": state.status,
+            "counts": counts(state, now_ms),
+            "bytes": state.bytes,
+            "window": state.window,
+            "created_at": rfc3339(meta.created_at),
+            "started_at": _moment(state.started_at),
+            "ended_at": _moment(state.ended_at),
+            "deadline_at": rfc3339(meta.deadline_at),
+            "expires_at": None if state.expires_at is None else rfc3339(state.expires_at * 1000),
+            "error": error,
+            "metadata": dict(meta.metadata),
+            "reused": reused,
+        }
+    ).model_dump()
+
+
+def target(slot: Slot) -> dict[str, Any]:
+    """The body of a `Target`, without its content."""
+    outcome = slot.outcome
+    document = outcome.document if outcome else {}
+    return {
+        "index": slot.index,
+        "id": slot.label,
+        "url": slot.url,
+        "status": slot.status,
+        "attempts": slot.attempts,
+        "media_type": document.get("media_type"),
+        "bytes": outcome.size if outcome and outcome.status == "done" else None,
+        "chars": document.get("chars"),
+        "error": slot.error,
+        "meta": document.get("meta"),
+        "finished_at": document.get("finished_at"),
+    }
+
+
+async def with_content(job_id: str, slot: Slot, blobs: Blobs) -> dict[str, Any]:
+    """The body of a `Target` with its content, or with `content_url` where that is too large for JSON."""
+    body = target(slot)
+    if slot.outcome is None or slot.outcome.status != "done":
+        return body
+    url = f"/v1/jobs/{job_id}/targets/{slot.index}/content"
+    if slot.outcome.size > INLINE_BYTES:
+        return body | {"content_url": url}
+    data = await read_content(slot, blobs)
+    text = _text(data, body["media_type"] or "")
+    held = {"content": base64.b64encode(data).decode(), "encoding": "base64"} if text is None else {"content": text}
+    full = body | held
+    return full if weight(full) <= PAGE_BYTES else body | {"content_url": url}
+
+
+async def read_content(slot: Slot, blobs: Blobs) -> bytes:
+    """The bytes of a finished target, wherever they are. Raises NotFound when there are none."""
+    outcome = slot.outcome
+    if outcome is not None and outcome.content is not None:
+        return outcome.content
+    data = await blobs.get(outcome.blob) if outcome is not None and outcome.blob else None
+    if data is None:
+        raise NotFound("not_found", "The target has no content.", "Read the target: it may have failed.")
+    return data
+
+
+def weight(body: dict[str, Any]) -> int:
+    """What a body weighs in a Lambda answer, in bytes: as JSON, inside a JSON string."""
+    return len(json.dumps(json.dumps(body, ensure_ascii=False), ensure_ascii=False).encode())
+
+
+def _text(data: bytes, media_type: str) -> str | None:
+    """The content as text where it is text."""
+    kind = media_type.partition(";")[0].strip().lower()
+    textual = kind.startswith("text/") or kind.endswith(("json", "xml"))
+    if not textual:
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:  # `raw` keeps what the server sent
+        return None
+
+
+def _moment(ms: int | None) -> str | None:
+    return None if ms is None else rfc3339(ms)

@@ -1,0 +1,1 @@
+"""The bucket: contents and target lists that are too large for the table."""

@@ -1,0 +1,20 @@
+"""The bucket in memory, for tests and simulations."""
+
+from __future__ import annotations
+
+
+class MemoryBlobs:
+    """Blobs by key, with their media types."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[str, tuple[bytes, str]] = {}
+
+    async def put(self, key: str, body: bytes, media_type: str) -> None:
+        self.blobs[key] = (body, media_type)
+
+    async def get(self, key: str) -> bytes | None:
+        found = self.blobs.get(key)
+        return None if found is None else found[0]
+
+    async def link(self, key: str, seconds: int) -> str:
+        return f"memory:{key}?seconds={seconds}"

@@ -1,0 +1,36 @@
+"""The bucket on S3. Its lifecycle rule removes what outlived every job."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from sift import aws
+
+
+class S3Blobs:
+    """`client` is a boto3 S3 client made with `signature_version="s3v4"`, which presigned links need."""
+
+    def __init__(self, client: Any, bucket: str) -> None:
+        self._client = client
+        self._bucket = bucket
+
+    async def put(self, key: str, body: bytes, media_type: str) -> None:
+        await aws.call(self._client.put_object, Bucket=self._bucket, Key=key, Body=body, ContentType=media_type)
+
+    async def get(self, key: str) -> bytes | None:
+        try:
+            answer = await aws.call(self._client.get_object, Bucket=self._bucket, Key=key)
+        except ClientError as error:
+            if aws.error_code(error) == "NoSuchKey":
+                return None
+            raise
+        body: bytes = await asyncio.to_thread(answer["Body"].read)
+        return body
+
+    async def link(self, key: str, seconds: int) -> str:
+        parameters = {"Bucket": self._bucket, "Key": key}
+        url: str = self._client.generate_presigned_url("get_object", Params=parameters, ExpiresIn=seconds)
+        return url

@@ -1,0 +1,171 @@
+"""Puts the parts together for each function: the only place that makes clients, and none before it is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+from collections.abc import Awaitable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import boto3
+from botocore.config import Config
+from pydantic import ValidationError
+
+from sift import settings
+from sift.blobs.s3 import S3Blobs
+from sift.clock import SystemClock
+from sift.errors import TargetFailed
+from sift.events.eventbridge import EventBridgeBus
+from sift.identity import Limits
+from sift.queue.sqs import SqsDeadLetters, SqsQueue
+from sift.services.advance import Advancer
+from sift.services.control import Controller
+from sift.services.keys import KeyService
+from sift.services.read import Reader
+from sift.services.submit import Submitter, Terms, shard_count
+from sift.services.sweep import Sweeper
+from sift.services.work import Worker
+from sift.store.dynamo import DynamoStore
+from sift.targets import Content, FetchOptions
+
+T = TypeVar("T")
+
+#: Ten targets at once, each with at most one call under way, and some room.
+THREADS = 16
+
+
+@functools.cache
+def _runner() -> asyncio.Runner:
+    runner = asyncio.Runner()
+    runner.get_loop().set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="aws"))
+    return runner
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end on the loop that this execution environment keeps between invocations."""
+    return _runner().run(work)
+
+
+@functools.cache
+def _client(service: str) -> Any:
+    """One client per service; boto3 is half of a cold start, so each is made when first used."""
+    options = Config(
+        connect_timeout=2,
+        read_timeout=10,
+        max_pool_connections=THREADS,
+        retries={"mode": "standard", "total_max_attempts": 3},
+        signature_version="s3v4" if service == "s3" else None,
+    )
+    make: Any = boto3.client  # its stubs know each service by name only
+    return make(service, config=options)
+
+
+class _Lazy:
+    """Stands for a client until its first use."""
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_client(self._service), name)
+
+
+@dataclass(frozen=True)
+class Api:
+    """What functions/api calls."""
+
+    keys: KeyService
+    submitter: Submitter
+    reader: Reader
+    controller: Controller
+    blobs: S3Blobs
+
+
+def _store(config: settings.Settings) -> DynamoStore:
+    return DynamoStore(_Lazy("dynamodb"), config.table_name)
+
+
+def _advancer(config: settings.Settings, store: DynamoStore) -> Advancer:
+    queue = SqsQueue(_Lazy("sqs"), config.fetch_queue_url)
+    bus = EventBridgeBus(_Lazy("events"), config.event_bus_name)
+    return Advancer(store, queue, S3Blobs(_Lazy("s3"), config.bucket_name), bus, SystemClock())
+
+
+@functools.cache
+def api() -> Api:
+    """The services of functions/api."""
+    config = settings.load(settings.ApiSettings, os.environ)
+    store, clock = _store(config), SystemClock()
+    blobs = S3Blobs(_Lazy("s3"), config.bucket_name)
+    advancer = _advancer(config, store)
+    limits = Limits(
+        targets_per_job=config.targets_per_job,
+        jobs_per_caller=config.jobs_per_caller,
+        retained_jobs=config.retained_jobs,
+        job_bytes=config.max_job_bytes,
+    )
+    terms = Terms(config.jobs_total, limits, config.deadline_seconds, config.ttl_seconds)
+    reader = Reader(store, advancer, clock)
+    queue = SqsQueue(_Lazy("sqs"), config.fetch_queue_url)
+    return Api(
+        keys=KeyService(store, clock),
+        submitter=Submitter(store, queue, blobs, clock, terms),
+        reader=reader,
+        controller=Controller(reader, advancer),
+        blobs=blobs,
+    )
+
+
+@functools.cache
+def worker() -> Worker:
+    """The worker of functions/fetch."""
+    from sift.content.pipeline import Pipeline, PipelineSettings  # the other functions do without its packages
+
+    config = settings.load(settings.FetchSettings, os.environ)
+    pipeline = Pipeline(PipelineSettings(user_agent=config.user_agent, guard_allow=config.guard_allow))
+    store = _store(config)
+    return Worker(
+        store=store,
+        queue=SqsQueue(_Lazy("sqs"), config.fetch_queue_url),
+        dead_letters=SqsDeadLetters(_Lazy("sqs"), config.fetch_dead_letter_queue_url),
+        blobs=S3Blobs(_Lazy("s3"), config.bucket_name),
+        clock=SystemClock(),
+        advancer=_advancer(config, store),
+        fetch=fetch_with(pipeline.run),
+        lease_seconds=config.lease_seconds,
+    )
+
+
+@functools.cache
+def sweeper() -> Sweeper:
+    """The sweeper of functions/sweep."""
+    config = settings.load(settings.SweepSettings, os.environ)
+    store = _store(config)
+    return Sweeper(
+        store,
+        SqsQueue(_Lazy("sqs"), config.fetch_queue_url),
+        SystemClock(),
+        _advancer(config, store),
+        shards=shard_count(config.jobs_total),
+        visibility_seconds=config.visibility_seconds,
+    )
+
+
+def fetch_with(pipeline: Any) -> Any:
+    """A Fetch that reads the options of a message for the pipeline."""
+
+    def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Awaitable[Content]:
+        try:
+            read = FetchOptions.model_validate(options)
+        except ValidationError as error:
+            raise TargetFailed(
+                "unsupported_option",
+                f"This worker does not know the option {error.errors()[0]['loc']}.",
+                "It was submitted by another version of sift; submit it again.",
+            ) from error
+        return pipeline(url, read, deadline_s)  # type: ignore[no-any-return]
+
+    return fetch

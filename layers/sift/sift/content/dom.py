@@ -1,0 +1,172 @@
+"""A page as a light tree of our own: bounded in depth and attributes, without what nobody reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+from urllib.parse import urljoin
+
+MAX_DEPTH = 512
+MAX_ATTRIBUTES = 256
+
+_DROPPED = frozenset(
+    "script style template svg math iframe object embed canvas noscript audio video map "
+    "datalist select option head".split()
+)
+_BLOCKS = frozenset(
+    "html body address article aside blockquote caption center dd details dialog dir div dl dt fieldset figcaption "
+    "figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre search section summary "
+    "table tbody td tfoot th thead tr ul".split()
+)
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,60}")
+_SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
+
+
+@dataclass(slots=True)
+class Element:
+    """One element; a child that is a `str` is text. `weight` is for the caller (see `sift.content.article`)."""
+
+    tag: str
+    attrs: dict[str, str]
+    children: list[Element | str] = field(default_factory=list)
+    weight: int = 0
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it starts a line of its own."""
+        return self.tag in _BLOCKS
+
+    def walk(self) -> Iterator[Element]:
+        """This element and all below it, in document order."""
+        waiting = [self]
+        while waiting:
+            element = waiting.pop()
+            yield element
+            waiting += [child for child in reversed(element.children) if isinstance(child, Element)]
+
+    def text(self) -> str:
+        """All text below it as it stands, `br` as a line end."""
+        parts: list[str] = []
+        waiting: list[Element | str] = [self]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, str):
+                parts.append(node)
+            elif node.tag == "br":
+                parts.append("\n")
+            else:
+                waiting += reversed(node.children)
+        return "".join(parts)
+
+    def find(self, *tags: str) -> Element | None:
+        """The first element below it with one of these tags."""
+        return next((element for element in self.walk() if element.tag in tags and element is not self), None)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A parsed page: its body, what its head says, and whether it had to be flattened to fit the bounds."""
+
+    body: Element
+    base: str
+    title: str
+    language: str
+    canonical: str
+    flattened: bool
+
+
+def parse_page(html: str, url: str) -> Page:
+    """Build the tree of a page, in time linear in its size. `url` is its address, for relative links."""
+    import turbohtml
+
+    document = turbohtml.parse(html, positions=False)
+    base_tag = document.find("base")
+    base = urljoin_safe(url, _attribute(base_tag, "href")) or url
+    root = document.find("html")
+    canonical = next(
+        (_attribute(link, "href") for link in document.find_all("link") if "canonical" in _attribute(link, "rel")), ""
+    )
+    title = document.find("title")
+    body, flattened = _build(document.find("body") or root)
+    return Page(
+        body=body,
+        base=base,
+        title=_SPACE.sub(" ", title.text if title is not None else "").strip()[:1000],
+        language=_attribute(root, "lang")[:35],
+        canonical=(urljoin_safe(base, canonical) if canonical else "")[:2000],
+        flattened=flattened,
+    )
+
+
+def _attribute(node: Any, name: str) -> str:
+    value = node.attrs.get(name) if node is not None else None
+    return (" ".join(value) if isinstance(value, list) else value or "").strip()
+
+
+def _build(source: Any) -> tuple[Element, bool]:
+    body = Element("body", {})
+    if source is None:
+        return body, False
+    flattened = False
+    # A node below the depth limit is hung up at the limit: its text stays, its nesting goes.
+    waiting: list[tuple[Any, Element, int]] = [(child, body, 1) for child in reversed(list(source.children))]
+    while waiting:
+        node, parent, depth = waiting.pop()
+        tag = getattr(node, "tag", None)
+        if tag is None:
+            if type(node).__name__ in ("Text", "CData"):
+                parent.children.append(node.data)
+            continue
+        if tag in _DROPPED:
+            continue
+        raw = node.attrs
+        flattened = flattened or len(raw) > MAX_ATTRIBUTES or depth > MAX_DEPTH
+        attrs = {
+            name: " ".join(value) if isinstance(value, list) else value or ""
+            for name, value in list(raw.items())[:MAX_ATTRIBUTES]
+        }
+        element = Element(tag, attrs)
+        parent.children.append(element)
+        holder = element if depth < MAX_DEPTH else parent
+        waiting += [(child, holder, depth + 1) for child in reversed(list(node.children))]
+    return body, flattened
+
+
+class _Closer(str):
+    """An end tag waiting among the text."""
+
+    __slots__ = ()
+
+
+def serialize(page: Page) -> str:
+    """The page as HTML again, within the bounds: what a weaker parser gets of a page that broke them."""
+    parts = [f"<!doctype html><html><head><title>{escape(page.title)}</title></head>"]
+    waiting: list[Element | str] = [page.body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, str):
+            parts.append(node if isinstance(node, _Closer) else escape(node, quote=False))
+            continue
+        attrs = "".join(f' {name}="{escape(value)}"' for name, value in node.attrs.items() if _NAME.fullmatch(name))
+        parts.append(f"<{node.tag}{attrs}>")
+        if node.tag not in _VOID:
+            waiting.append(_Closer(f"</{node.tag}>"))
+            waiting += reversed(node.children)
+    return "".join(parts)
+
+
+def collapse(text: str) -> str:
+    """Runs of white space as one space."""
+    return _SPACE.sub(" ", text)
+
+
+def urljoin_safe(base: str, link: str) -> str:
+    """`urljoin`, with "" for a link that is no URL at all."""
+    try:
+        return urljoin(base, link)
+    except ValueError:
+        return ""

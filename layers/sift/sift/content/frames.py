@@ -1,0 +1,40 @@
+"""The bytes on the pipes between the handler, the fork server and a document's child."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+# Handler -> fork server: verb, document number, wall limit in milliseconds. RUN carries the child's socket.
+ORDER = struct.Struct("!III")
+RUN, KILL = 1, 2
+
+# Fork server -> handler: document number, wait status as os.waitpid gives it, 1 when the wall limit ended it.
+EXIT = struct.Struct("!III")
+
+# Handler <-> child, both ways: length of a JSON head, the head, then the body until the end of the stream.
+_HEAD = struct.Struct("!I")
+MAX_HEAD_BYTES = 1024 * 1024
+
+
+def pack(head: dict[str, Any], body: bytes) -> bytes:
+    """One message: a JSON object and bytes."""
+    text = json.dumps(head, ensure_ascii=False).encode("utf-8", "replace")
+    return _HEAD.pack(len(text)) + text + body
+
+
+def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
+    """Undo `pack`; raises ValueError for anything else (the sender may be a child that a document took over)."""
+    if len(message) < _HEAD.size:
+        raise ValueError("no head")
+    (length,) = _HEAD.unpack_from(message)
+    if length > MAX_HEAD_BYTES or _HEAD.size + length > len(message):
+        raise ValueError("head out of bounds")
+    try:
+        head = json.loads(message[_HEAD.size : _HEAD.size + length])
+    except RecursionError as error:
+        raise ValueError("head too deep") from error
+    if not isinstance(head, dict):
+        raise ValueError("head is no object")
+    return head, message[_HEAD.size + length :]

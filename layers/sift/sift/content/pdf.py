@@ -1,0 +1,148 @@
+"""PDF to text, page by page: pdfium first, pypdf when that refuses or dies."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from sift.content.pages import describe_pages, select_pages
+from sift.errors import TargetFailed
+
+MAX_PAGES = 2000
+_FLAT_NORMAL_DISPLAY = 0
+
+_SPACES = re.compile(r"[ \t\u00a0]+\n")
+_GAPS = re.compile(r"\n{3,}")
+
+
+def read_pdf(body: bytes, pages: str | None, *, separate: str, engine: str) -> tuple[str, dict[str, Any], list[str]]:
+    """The text of the pages asked for, what is known of the document, and warnings.
+
+    `separate` is put before every page, formatted with `page`; `engine` is `pdfium` or `pypdf`.
+    Raises TargetFailed encrypted, damaged, empty, too_large or bad_pages.
+    """
+    read = _read_pypdf if engine == "pypdf" else _read_pdfium
+    texts, meta, total = read(body, pages)
+    warnings = []
+    numbers = [number for number, _ in texts]
+    meta["pages"] = {"total": total, "returned": describe_pages(numbers)}
+    if len(numbers) == MAX_PAGES < total:
+        meta["truncated"] = True
+        warnings.append(f"Only {MAX_PAGES} pages are read at once; ask for the others with `pages`.")
+    if not any(text for _, text in texts):
+        raise TargetFailed(
+            "empty", "The pages have no text layer.", "They are probably scanned images; use mode raw.", meta=meta
+        )
+    if _is_rubbish("".join(text[:2000] for _, text in texts[:20])):
+        warnings.append("The text layer of this PDF decodes to characters that make no sense.")
+    content = "\n\n".join((separate.format(page=number) + "\n\n" + text).strip("\n ") for number, text in texts)
+    return content.strip("\n") + "\n", meta, warnings
+
+
+def _read_pdfium(body: bytes, pages: str | None) -> tuple[list[tuple[int, str]], dict[str, Any], int]:
+    import pypdfium2
+    import pypdfium2.raw as raw
+
+    try:
+        document = pypdfium2.PdfDocument(body)
+    except pypdfium2.PdfiumError as error:
+        if error.err_code == raw.FPDF_ERR_PASSWORD:
+            raise _encrypted() from error
+        return _read_pypdf(body, pages)
+    with document:
+        total = len(document)
+        if total == 0:
+            return _read_pypdf(body, pages)
+        has_forms = document.get_formtype() != raw.FORMTYPE_NONE
+        if has_forms:
+            document.init_forms()
+        texts = []
+        for number in _selection(pages, total):
+            try:
+                texts.append((number, _tidy(_page_text(document, number - 1))))
+            except pypdfium2.PdfiumError:
+                texts.append((number, ""))
+        info = document.get_metadata_dict(skip_empty=True)
+        labels = {str(number): document.get_page_label(number - 1) for number, _ in texts}
+    return texts, _describe(info, labels), total
+
+
+def _page_text(document: Any, index: int) -> str:
+    page = document[index]
+    try:
+        # Flattening turns form fields and annotations into page text; it shows only once the page is loaded again.
+        page.flatten(_FLAT_NORMAL_DISPLAY)
+    finally:
+        page.close()
+    page = document[index]
+    text_page = page.get_textpage()
+    try:
+        return str(text_page.get_text_bounded())
+    finally:
+        text_page.close()
+        page.close()
+
+
+def _read_pypdf(body: bytes, pages: str | None) -> tuple[list[tuple[int, str]], dict[str, Any], int]:
+    import pypdf
+    from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError
+
+    try:
+        reader = pypdf.PdfReader(io.BytesIO(body), strict=False)
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise _encrypted()
+        total = len(reader.pages)
+        texts = []
+        for number in _selection(pages, total):
+            texts.append((number, _tidy(reader.pages[number - 1].extract_text())))
+        info = {str(key).lstrip("/"): str(value) for key, value in (reader.metadata or {}).items()}
+    except (TargetFailed, MemoryError):
+        raise
+    except (FileNotDecryptedError, DependencyError) as error:
+        raise _encrypted() from error
+    except LimitReachedError as error:
+        raise TargetFailed("too_large", "The PDF unpacks to more than it may.") from error
+    except Exception as error:  # pypdf meets broken files with errors of every type
+        raise TargetFailed("damaged", "The PDF cannot be read.", "Use mode raw to get the bytes.") from error
+    return texts, _describe(info, {}), total
+
+
+def _selection(pages: str | None, total: int) -> Iterable[int]:
+    if total == 0:
+        raise TargetFailed("damaged", "The PDF has no pages.", "Use mode raw to get the bytes.")
+    return select_pages(pages, total)[:MAX_PAGES]
+
+
+def _tidy(text: str) -> str:
+    # pdfium marks a hyphen at a line's end with U+FFFE; the word goes on in the next line.
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufffe\n", "").replace("\ufffe", "")
+    text = text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+    return _GAPS.sub("\n\n", _SPACES.sub("\n", text)).strip()
+
+
+def _describe(info: dict[str, str], labels: dict[str, str]) -> dict[str, Any]:
+    meta: dict[str, Any] = {}
+    for key, name in (("Title", "title"), ("Author", "author"), ("Subject", "description")):
+        if info.get(key, "").strip():
+            meta[name] = info[key].strip()[:1000]
+    date = re.match(r"D?:?(\d{4})(\d{2})(\d{2})", info.get("CreationDate", ""))
+    if date:
+        meta["published"] = f"{date[1]}-{date[2]}-{date[3]}"
+    named = {number: label for number, label in labels.items() if label and label != number}
+    if named:
+        meta["page_labels"] = named
+    return meta
+
+
+def _is_rubbish(text: str) -> bool:
+    shown = [character for character in text if not character.isspace()]
+    strange = sum(
+        1 for character in shown if character == "\ufffd" or character < " " or "\ue000" <= character <= "\uf8ff"
+    )
+    return len(shown) > 50 and strange * 5 > len(shown)
+
+
+def _encrypted() -> TargetFailed:
+    return TargetFailed("encrypted", "The PDF is protected by a password.", "Use mode raw to get the bytes.")

@@ -1,0 +1,108 @@
+"""What a response's head says: status as an outcome, Retry-After, Location, codings, and why a connection failed."""
+
+from __future__ import annotations
+
+import errno
+import ssl
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import httpx2
+
+from sift.errors import TargetBusy, TargetFailed
+
+SUPPORTED_CODINGS = ("gzip", "br", "zstd", "deflate")
+MAX_CODINGS = 2
+MAX_RETRY_AFTER_S = 86_400.0
+
+# Passing troubles by their definition (RFC 9110, 6585, 8470; 52x are Cloudflare's for an origin that is away).
+# 500 is not among them: a page that breaks its server breaks it again.
+_BUSY = frozenset({408, 425, 429, 502, 503, 504, 520, 521, 522, 523, 524})
+_NAMES = {401: "It asks for credentials.", 403: "It refuses this reader.", 404: "There is no such page."}
+
+
+def check_status(status: int, headers: httpx2.Headers, now: datetime | None = None) -> None:
+    """Let 2xx pass; raises TargetBusy for a passing trouble and TargetFailed http_error for the rest."""
+    if 200 <= status < 300:
+        return
+    if status in _BUSY:
+        retry_after = parse_retry_after(headers.get("retry-after", ""), now or datetime.now(UTC))
+        raise TargetBusy(f"The server answered {status}.", retry_after=retry_after, status=status)
+    hint = _NAMES.get(status, "Open the address in a browser to see what the server says.")
+    raise TargetFailed("http_error", f"The server answered {status}.", hint, status=status)
+
+
+def parse_retry_after(value: str, now: datetime) -> float | None:
+    """Seconds from a Retry-After header (a number or an HTTP date), 0 to a day; None when it says nothing."""
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return min(float(value[:9]), MAX_RETRY_AFTER_S)
+    try:
+        moment = parsedate_to_datetime(value)
+    except (ValueError, TypeError):
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return min(max((moment - now).total_seconds(), 0.0), MAX_RETRY_AFTER_S)
+
+
+def read_location(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
+    """The Location header as text that the guard can judge, or None.
+
+    UTF-8 stays characters; other bytes are percent-encoded as they are, which is what the server that
+    sent them will understand. A space becomes %20; control characters and backslashes stay, and are refused.
+    """
+    value = next((value for name, value in headers if name.lower() == b"location"), b"").strip(b" \t")
+    if not value:
+        return None
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in value)
+    if any(character < " " or character in "\x7f\\" for character in text):
+        # Refused here, as urljoin would drop tabs and line ends in silence.
+        raise TargetFailed("invalid_url", "A redirect leads to an address that is not valid.")
+    return text.replace(" ", "%20")
+
+
+def read_codings(headers: httpx2.Headers) -> list[str]:
+    """The content codings to take off, in the order applied; more than two are refused, unknown names ignored."""
+    names = [name.strip().lower() for name in headers.get("content-encoding", "").split(",")]
+    codings = [name.removeprefix("x-") for name in names if name.removeprefix("x-") in SUPPORTED_CODINGS]
+    if len(codings) > MAX_CODINGS:
+        raise TargetFailed("damaged", f"The body has more than {MAX_CODINGS} content codings.")
+    return codings
+
+
+def check_length(headers: httpx2.Headers, limit: int) -> None:
+    """Refuse a body whose announced length is over the limit, before it is read."""
+    length = headers.get("content-length", "")
+    if length.isdigit() and int(length[:15]) > limit:
+        raise TargetFailed("too_large", f"The document is over {limit} bytes on the wire.")
+
+
+def is_tls_failure(error: BaseException) -> bool:
+    """Say whether a TLS error is behind this one."""
+    return any(isinstance(cause, ssl.SSLError) for cause in _causes(error))
+
+
+def is_refused(error: BaseException) -> bool:
+    """Say whether the server refused the connection."""
+    return any(
+        isinstance(cause, ConnectionRefusedError) or getattr(cause, "errno", None) == errno.ECONNREFUSED
+        for cause in _causes(error)
+    )
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    found: list[BaseException] = []
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        cause = waiting.pop()
+        if cause is None or cause in found:
+            continue
+        found.append(cause)
+        waiting += [cause.__cause__, cause.__context__]
+        if isinstance(cause, BaseExceptionGroup):
+            waiting += cause.exceptions
+    return found

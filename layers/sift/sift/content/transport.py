@@ -1,0 +1,91 @@
+"""One HTTP exchange over a connection that can only go to addresses the guard has admitted."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import httpcore2
+
+from sift.content.addresses import IPAddress
+from sift.content.guard import CheckedUrl
+
+MAX_TRIED_ADDRESSES = 4
+
+
+@dataclass(frozen=True)
+class PhaseTimeouts:
+    """Seconds for each phase of an exchange; the total deadline is the caller's."""
+
+    connect: float = 10.0
+    read: float = 20.0
+    write: float = 10.0
+
+
+class _PinnedBackend(httpcore2.AsyncNetworkBackend):
+    """Connects to the admitted addresses, whatever host it is asked for; no name is looked up a second time."""
+
+    def __init__(self, addresses: Sequence[IPAddress]) -> None:
+        self._addresses = addresses[:MAX_TRIED_ADDRESSES]
+        self._network = httpcore2.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Open a stream to the first admitted address that answers."""
+        share = None if timeout is None else timeout / len(self._addresses)
+        failure: Exception | None = None
+        for address in self._addresses:
+            try:
+                return await self._network.connect_tcp(str(address), port, share, local_address, socket_options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+        raise failure or httpcore2.ConnectError("no address")
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, as the pool asks between tries."""
+        await self._network.sleep(seconds)
+
+
+@asynccontextmanager
+async def exchange(
+    url: CheckedUrl,
+    addresses: Sequence[IPAddress],
+    headers: Sequence[tuple[bytes, bytes]],
+    tls: ssl.SSLContext,
+    timeouts: PhaseTimeouts,
+) -> AsyncIterator[httpcore2.Response]:
+    """GET `url`; yields the response with its body still unread. Raises httpcore2's errors.
+
+    Every exchange has a connection of its own, closed at its end: no request can ride on a connection
+    that was admitted for another one. Host, SNI and the certificate's name stay those of the URL.
+    """
+    request = httpcore2.Request(
+        "GET",
+        httpcore2.URL(
+            scheme=url.scheme.encode(),
+            host=f"[{url.host}]".encode() if ":" in url.host else url.host.encode(),
+            port=url.port,
+            target=url.target.encode(),
+        ),
+        headers=[(b"Host", url.authority.encode()), *headers],
+        extensions={
+            "timeout": {"connect": timeouts.connect, "read": timeouts.read, "write": timeouts.write, "pool": None},
+            "sni_hostname": url.host,
+        },
+    )
+    async with httpcore2.AsyncConnectionPool(
+        ssl_context=tls, http1=True, http2=True, max_connections=1, network_backend=_PinnedBackend(addresses)
+    ) as pool:
+        response = await pool.handle_async_request(request)
+        try:
+            yield response
+        finally:
+            await response.aclose()

@@ -1,0 +1,1 @@
+"""The bus: what sift announces to the rest of the account."""

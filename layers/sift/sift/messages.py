@@ -1,0 +1,55 @@
+"""The message that carries one target through the queue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sift.errors import DataUnreadable
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TargetMessage:
+    """One target on its way to a worker, with all that the worker needs before its claim."""
+
+    job_id: str
+    index: int
+    url: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    label: str | None = None
+
+    def encode(self) -> str:
+        """The message body: compact JSON."""
+        body: dict[str, Any] = {"v": VERSION, "job": self.job_id, "index": self.index, "url": self.url}
+        if self.options:
+            body["options"] = dict(self.options)
+        if self.label is not None:
+            body["id"] = self.label
+        return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+
+
+def decode(body: str) -> TargetMessage:
+    """The target in a message body. Raises ValueError for what was never one, DataUnreadable for a later version."""
+    try:
+        data = json.loads(body)
+        version = data["v"]
+        if version != VERSION:
+            raise DataUnreadable(f"The message has version {version!r}.")
+        message = TargetMessage(data["job"], data["index"], data["url"], data.get("options", {}), data.get("id"))
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"not a target message: {error!r}") from error
+    sound = (
+        isinstance(message.job_id, str)
+        and type(message.index) is int
+        and message.index >= 0
+        and isinstance(message.url, str)
+        and isinstance(message.options, dict)
+        and (message.label is None or isinstance(message.label, str))
+    )
+    if not sound:
+        raise ValueError("not a target message: a field has the wrong type")
+    return message

@@ -1,0 +1,1 @@
+"""The queue that carries targets to the workers."""

@@ -1,0 +1,30 @@
+"""What the services need of the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from sift.messages import TargetMessage
+
+
+class Queue(Protocol):
+    """The queue of one kind of target. Every method raises Unavailable when the queue does not answer."""
+
+    async def send(self, messages: Sequence[TargetMessage]) -> int:
+        """Send all; returns how many were accepted. What was not is repaired by the sweeper."""
+        ...
+
+    async def set_visibility(self, receipt: str, seconds: int) -> None:
+        """Hide a received message for this long (0 to 43,200 s) from now."""
+        ...
+
+    async def visible(self) -> int:
+        """About how many messages wait to be received."""
+        ...
+
+
+class DeadLetters(Protocol):
+    """Where a message goes that no worker can read."""
+
+    async def bury(self, body: str, reason: str) -> None: ...

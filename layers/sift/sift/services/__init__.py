@@ -1,0 +1,1 @@
+"""What sift does with its jobs, on ports that know neither AWS nor HTTP."""

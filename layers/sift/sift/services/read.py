@@ -1,0 +1,159 @@
+"""Read jobs and their targets; nothing here writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sift import ids
+from sift.clock import Clock
+from sift.errors import NotFound
+from sift.identity import Identity
+from sift.jobs import ENDED, SEGMENT, Meta, State
+from sift.services.advance import Advancer
+from sift.store.ports import Outcome, Spec, Store
+
+#: How often a held status read looks again, in seconds.
+POLL_SECONDS = 0.5
+
+#: A target's status, in the words of the API.
+Word = str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One target as it stands: its outcome, or a status derived from the job's state."""
+
+    index: int
+    status: Word
+    url: str
+    label: str | None
+    attempts: int
+    outcome: Outcome | None = None
+    error: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some slots in submit order; `next_index` is where to go on, None at the end."""
+
+    slots: Sequence[Slot] = field(default_factory=list)
+    next_index: int | None = None
+
+
+class Reader:
+    """Reads on behalf of one caller at a time: what belongs to another reads as absent."""
+
+    def __init__(self, store: Store, advancer: Advancer, clock: Clock) -> None:
+        self._store = store
+        self._advancer = advancer
+        self._clock = clock
+
+    async def job(self, identity: Identity, job_id: str) -> tuple[Meta, State]:
+        """A job of the caller, in one read. Raises NotFound."""
+        found = await self._store.get_job(job_id) if ids.is_job_id(job_id) else None
+        if found is None or found[0].caller != identity.caller or found[1].expired(self._clock.now_ms()):
+            raise NotFound(
+                "not_found",
+                "There is no such job.",
+                "Check the id; an ended job is kept until its expires_at.",
+            )
+        return found
+
+    async def wait(self, identity: Identity, job_id: str, seconds: float) -> tuple[Meta, State]:
+        """As `job`, held until its status or its counts change, or it has ended, or the seconds pass."""
+        meta, first = await self.job(identity, job_id)
+        end = self._clock.now_ms() + int(seconds * 1000)
+        state: State | None = first
+        while state is not None and state.status not in ENDED and _seen(state) == _seen(first):
+            left = (end - self._clock.now_ms()) / 1000
+            if left <= 0:
+                break
+            await self._clock.sleep(min(POLL_SECONDS, left))
+            state = await self._store.get_state(job_id)
+        return meta, state or first
+
+    async def page(
+        self,
+        identity: Identity,
+        job_id: str,
+        first: int,
+        limit: int,
+        accept: Callable[[Slot], bool],
+    ) -> Page:
+        """Up to `limit` slots from index `first` on; `accept` says whether one is taken."""
+        _, state = await self.job(identity, job_id)
+        taken: list[Slot] = []
+        for start in range(first - first % SEGMENT, state.total, SEGMENT):
+            last = min(start + SEGMENT, state.total) - 1
+            for slot in await self._segment(state, max(first, start), last):
+                if len(taken) == limit:
+                    return Page(taken, slot.index)
+                if accept(slot):
+                    taken.append(slot)
+        return Page(taken)
+
+    async def slot(self, identity: Identity, job_id: str, index: int) -> Slot:
+        """One target. Raises NotFound."""
+        _, state = await self.job(identity, job_id)
+        if not 0 <= index < state.total:
+            raise NotFound("not_found", f"The job has no target {index}.", f"Its targets are 0 to {state.total - 1}.")
+        return (await self._segment(state, index, index))[0]
+
+    async def _segment(self, state: State, first: int, last: int) -> list[Slot]:
+        """The slots `first..last`, all of one segment. What was submitted is read only where an outcome lacks."""
+        number = first // SEGMENT
+        outcomes: Mapping[int, Outcome] = {}
+        if first < state.released:
+            outcomes = await self._store.get_segment_outcomes(state.job_id, number, first, last)
+        specs: Sequence[Spec] | None = None
+        slots = []
+        for index in range(first, last + 1):
+            finished = index < state.released and index not in state.flight
+            if finished and index in outcomes:
+                slots.append(_finished(outcomes[index]))
+                continue
+            if specs is None:
+                specs = await self._advancer.read_specs(state.job_id, number)
+            slots.append(_derived(state, index, specs[index % SEGMENT], self._clock.now_ms()))
+        return slots
+
+
+def _seen(state: State) -> tuple[object, ...]:
+    return state.status, state.done, state.failed
+
+
+def _finished(outcome: Outcome) -> Slot:
+    document = outcome.document
+    return Slot(
+        outcome.index,
+        outcome.status,
+        document["url"],
+        document["id"],
+        document["attempts"],
+        outcome,
+        document["error"],
+    )
+
+
+def _derived(state: State, index: int, spec: Spec, now_ms: int) -> Slot:
+    """A target without an outcome: what the job's state says of it."""
+    entry = state.flight.get(index)
+    attempts = entry.claims if entry else 0
+    if state.status == "cancelled":
+        error = _error("cancelled", "The job was cancelled before this target ran.", "Submit it again.")
+        return Slot(index, "cancelled", spec.url, spec.label, attempts, error=error)
+    if state.status in ENDED:
+        error = _error(
+            "deadline",
+            "The job's deadline passed before this target ran.",
+            "Submit it again, in a smaller job or with a longer deadline.",
+        )
+        return Slot(index, "failed", spec.url, spec.label, attempts, error=error)
+    running = entry is not None and entry.until > now_ms
+    return Slot(index, "running" if running else "pending", spec.url, spec.label, attempts)
+
+
+def _error(code: str, detail: str, hint: str) -> dict[str, Any]:
+    return {"code": code, "detail": detail, "hint": hint, "status": None}

@@ -1,0 +1,278 @@
+"""Take a job in: the same work once, within the caps, in one transaction."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sift import ids
+from sift.blobs.ports import Blobs, segment_key
+from sift.clock import Clock
+from sift.errors import CallerBusy, Conflict, Invalid, ServiceBusy, Unavailable
+from sift.idempotency import content_hash, key_hash
+from sift.identity import Identity, Limits
+from sift.jobs import MAX_WINDOW, SEGMENT, Flight, Meta, State
+from sift.queue.ports import Queue
+from sift.services.advance import quiet_since, target_message
+from sift.store.codec import pack_specs
+from sift.store.ports import (
+    CapReached,
+    Committed,
+    Idempotency,
+    Segment,
+    Spec,
+    Store,
+    Submission,
+)
+
+#: One live shard holds this many job ids, so that its item stays small.
+JOBS_PER_SHARD = 500
+#: DynamoDB's item limit is 400 KB; a segment above this goes to the bucket.
+SEGMENT_INLINE_BYTES = 300_000
+#: DynamoDB's transaction limit is 4 MB and 100 items; more than this is written ahead of the commit.
+COMMIT_BYTES = 2_500_000
+COMMIT_SEGMENTS = 80
+#: Seconds after which a refused caller may try again.
+CALLER_RETRY = 15
+SERVICE_RETRY = 30
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A submission that has been read. `idempotency_key` is the caller's own; `fresh` asks for a new run."""
+
+    targets: Sequence[Spec]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    window: int = MAX_WINDOW
+    fresh: bool = False
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The job that stands for the request; `reused` when an earlier submission made it."""
+
+    meta: Meta
+    state: State
+    reused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the service grants: `jobs_total` live jobs in all, the default limits of a caller, and times in seconds
+    (`ttl_seconds` after a job's end, 0 keeps it for ever)."""
+
+    jobs_total: int
+    limits: Limits
+    deadline_seconds: int
+    ttl_seconds: int
+
+
+def shard_count(jobs_total: int) -> int:
+    """Over how many items the ids of the live jobs are spread."""
+    return max(1, -(-jobs_total // JOBS_PER_SHARD))
+
+
+def shard_cap(jobs_total: int, shard: int) -> int:
+    """A shard's share of the total cap; the shares add up to it."""
+    share, rest = divmod(jobs_total, shard_count(jobs_total))
+    return share + (shard < rest)
+
+
+class Submitter:
+    """Submits for any caller."""
+
+    def __init__(self, store: Store, queue: Queue, blobs: Blobs, clock: Clock, terms: Terms) -> None:
+        self._store = store
+        self._queue = queue
+        self._blobs = blobs
+        self._clock = clock
+        self._terms = terms
+
+    async def submit(self, identity: Identity, request: Request) -> Submitted:
+        """The job for this request, new or reused. Raises RequestRefused; then nothing is stored."""
+        if not request.targets:
+            raise Invalid("no_targets", "The job has no targets.", "Send at least one target.")
+        limits = self._terms.limits.with_overrides(identity.limits)
+        record, stale = None, None
+        if not request.fresh:
+            found = await self._lookup(identity, request)
+            if isinstance(found, Submitted):
+                return found
+            record, stale = found
+        if len(request.targets) > limits.targets_per_job:
+            raise Invalid(
+                "too_many_targets",
+                f"The job has {len(request.targets)} targets; {limits.targets_per_job} are allowed.",
+                f"Send jobs of at most {limits.targets_per_job} targets.",
+                extra={"limit": limits.targets_per_job},
+            )
+        held = await self._store.count_jobs(identity.caller, self._clock.now_ms(), limits.retained_jobs)
+        if held >= limits.retained_jobs:
+            raise CallerBusy(
+                "store_full",
+                f"{limits.retained_jobs} jobs of this caller are retained.",
+                "Wait until older jobs expire.",
+                retry_after=SERVICE_RETRY * 10,
+            )
+        return await self._commit(identity, request, limits, record, stale)
+
+    async def _lookup(self, identity: Identity, request: Request) -> Submitted | tuple[Idempotency, str | None]:
+        """The job that stands for this work; else the record to write, and the job of a stale one in its place."""
+        work = [[spec.url, dict(spec.options), spec.label] for spec in request.targets]
+        work_hash = content_hash(identity.caller, "fetch", work)
+        explicit = request.idempotency_key
+        key = work_hash if explicit is None else key_hash(identity.caller, explicit)
+        wanted = Idempotency(key, "", work_hash, None)
+        held = await self._store.get_idempotency(key)
+        if held is None:
+            return wanted, None
+        return await self._judge(wanted, held)
+
+    async def _judge(self, wanted: Idempotency, held: Idempotency) -> Submitted | tuple[Idempotency, str | None]:
+        job = await self._store.get_job(held.job_id)
+        if job is None:
+            return wanted, held.job_id
+        meta, state = job
+        without_result = state.status in {"failed", "cancelled"} and not meta.explicit_key
+        if state.expired(self._clock.now_ms()) or without_result:
+            return wanted, held.job_id
+        if held.work != wanted.work:
+            raise Conflict(
+                "idempotency_mismatch",
+                f"This Idempotency-Key was used for other work, the job {held.job_id}.",
+                "Use a new key for new work.",
+                extra={"job_id": held.job_id},
+            )
+        return Submitted(meta, state, reused=True)
+
+    async def _commit(
+        self,
+        identity: Identity,
+        request: Request,
+        limits: Limits,
+        record: Idempotency | None,
+        stale: str | None,
+    ) -> Submitted:
+        now = self._clock.now_ms()
+        job_id = ids.new_job_id(now)
+        deadline_at = now + self._terms.deadline_seconds * 1000
+        ttl = self._terms.ttl_seconds
+        expires_at = deadline_at // 1000 + ttl if ttl else None
+        segments, size = await self._segments(job_id, request.targets)
+        ahead = size > COMMIT_BYTES or len(segments) > COMMIT_SEGMENTS
+        if ahead:
+            await self._store.put_segments(job_id, segments, expires_at)
+        total = len(request.targets)
+        released = min(request.window, total)
+        state = State(
+            job_id=job_id,
+            status="queued",
+            total=total,
+            released=released,
+            window=request.window,
+            budget=limits.job_bytes,
+            deadline_at=deadline_at,
+            expires_at=expires_at,
+            flight={index: Flight(quiet_since(now)) for index in range(released)},
+        )
+        shards = shard_count(self._terms.jobs_total)
+        first = secrets.randbelow(shards)
+        for shard in [*range(first, shards), *range(first)]:
+            meta = Meta(
+                job_id=job_id,
+                kind="fetch",
+                caller=identity.caller,
+                identity=identity.snapshot(),
+                total=total,
+                created_at=now,
+                deadline_at=deadline_at,
+                ttl_seconds=ttl,
+                expires_at=expires_at,
+                shard=shard,
+                salt=secrets.token_hex(16),
+                options=request.options,
+                metadata=request.metadata,
+                idempotency=record.key if record else None,
+                explicit_key=request.idempotency_key is not None and record is not None,
+            )
+            answer = await self._store.commit(
+                Submission(
+                    meta=meta,
+                    state=state,
+                    idempotency=record and Idempotency(record.key, job_id, record.work, expires_at),
+                    stale_job=stale,
+                    caller_cap=limits.jobs_per_caller,
+                    shard_cap=shard_cap(self._terms.jobs_total, shard),
+                    segments=() if ahead else segments,
+                ),
+                now,
+            )
+            match answer:
+                case Committed():
+                    await self._send(job_id, request.targets[:released])
+                    return Submitted(meta, state, reused=False)
+                case CapReached("caller"):
+                    raise CallerBusy(
+                        "caller_busy",
+                        f"{limits.jobs_per_caller} jobs of this caller are live, its cap.",
+                        "Wait until one has ended, or cancel one.",
+                        retry_after=CALLER_RETRY,
+                        extra={"cap": "jobs_per_caller", "limit": limits.jobs_per_caller},
+                    )
+                case CapReached():
+                    continue
+                case _:
+                    return await self._after_race(identity, request, limits, record, answer.record)
+        raise ServiceBusy(
+            "jobs_busy",
+            f"{self._terms.jobs_total} jobs are live, the cap of the whole service.",
+            "Submit it again later.",
+            retry_after=SERVICE_RETRY,
+            extra={"cap": "jobs_total", "limit": self._terms.jobs_total},
+        )
+
+    async def _after_race(
+        self,
+        identity: Identity,
+        request: Request,
+        limits: Limits,
+        record: Idempotency | None,
+        held: Idempotency,
+    ) -> Submitted:
+        """The same work was committed by somebody else in between."""
+        if record is None:
+            raise AssertionError("a job without a record can't be a duplicate")
+        found = await self._judge(record, held)
+        if isinstance(found, Submitted):
+            return found
+        return await self._commit(identity, request, limits, record, found[1])
+
+    async def _segments(self, job_id: str, targets: Sequence[Spec]) -> tuple[list[Segment], int]:
+        """The targets in segments, and their stored size in bytes; large ones are in the bucket by then."""
+        segments, size = [], 0
+        for number, first in enumerate(range(0, len(targets), SEGMENT)):
+            specs = targets[first : first + SEGMENT]
+            packed = pack_specs(specs)
+            if len(packed) > SEGMENT_INLINE_BYTES:
+                key = segment_key(job_id, number)
+                await self._blobs.put(key, packed, "application/zlib")
+                segments.append(Segment(number, blob=key))
+            else:
+                segments.append(Segment(number, specs))
+                size += len(packed)
+        return segments, size
+
+    async def _send(self, job_id: str, specs: Sequence[Spec]) -> None:
+        """The first window. The job is committed, so a queue that fails now is the sweeper's to repair."""
+        messages = [target_message(job_id, index, spec) for index, spec in enumerate(specs)]
+        try:
+            await self._queue.send(messages)
+        except Unavailable as error:
+            _log.warning("the first targets of %s wait for the sweeper: %s", job_id, error.detail)

@@ -1,0 +1,130 @@
+"""Bring every live job on without any message or request: the repair for whatever was lost in between."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sift.clock import Clock
+from sift.errors import DataUnreadable, Unavailable
+from sift.jobs import ACTIVE, ENDED, Flight, State
+from sift.queue.ports import Queue
+from sift.services.advance import Advancer, quiet_since
+from sift.store.ports import Store
+
+#: A target that was never claimed is sent again after this, if the queue shows no waiting message (ms) ...
+QUIET_MS = 3 * 60_000
+#: ... and after this whatever the queue shows: another job's messages may hide that its own is lost (ms).
+LOST_MS = 15 * 60_000
+#: Jobs looked at side by side.
+AT_ONCE = 8
+#: Seconds of the function's time that are left to end in good order.
+RESERVE_SECONDS = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Report:
+    """What a sweep did: jobs looked at, targets sent again, jobs found ended, ends announced, jobs it failed on."""
+
+    live: int = 0
+    resent: int = 0
+    ended: int = 0
+    announced: int = 0
+    failed: list[str] = field(default_factory=list)
+
+
+class Sweeper:
+    """`visibility_seconds` is the queue's: a message of a worker that died comes back by itself within it."""
+
+    def __init__(
+        self,
+        store: Store,
+        queue: Queue,
+        clock: Clock,
+        advancer: Advancer,
+        *,
+        shards: int,
+        visibility_seconds: int,
+    ) -> None:
+        self._store = store
+        self._queue = queue
+        self._clock = clock
+        self._advancer = advancer
+        self._shards = shards
+        self._visibility_ms = visibility_seconds * 1000
+
+    async def sweep(self, seconds_left: Callable[[], float]) -> Report:
+        """One walk over all live jobs and the outbox. A job that fails does not keep it from the next."""
+        report = Report()
+        for shard in range(self._shards):
+            jobs = await self._store.live_jobs(shard)
+            report.live += len(jobs)
+            for first in range(0, len(jobs), AT_ONCE):
+                if seconds_left() < RESERVE_SECONDS:
+                    _log.warning("out of time: the next sweep goes on")
+                    return report
+                some = jobs[first : first + AT_ONCE]
+                await asyncio.gather(*(self._tend(shard, job_id, report) for job_id in some))
+            for job_id in await self._store.outbox(shard):
+                await self._announce(shard, job_id, report)
+        return report
+
+    async def _tend(self, shard: int, job_id: str, report: Report) -> None:
+        try:
+            job = await self._store.get_job(job_id)
+            if job is None:
+                _log.error("%s is counted as live, and its items are gone: its slot is freed", job_id)
+                await self._store.forget_live(None, shard, job_id)
+                return
+            meta, state = job
+            if state.status in ENDED:
+                await self._store.forget_live(meta.caller, shard, job_id)
+                report.ended += 1
+                return
+            await self._advancer.advance(job_id, state)
+            report.resent += await self._resend(state)
+        except (Unavailable, DataUnreadable) as error:
+            _log.warning("%s waits for the next sweep: %s", job_id, error.detail)
+            report.failed.append(job_id)
+
+    async def _announce(self, shard: int, job_id: str, report: Report) -> None:
+        try:
+            if await self._advancer.announce(job_id):
+                report.announced += 1
+            else:
+                await self._store.leave_outbox(shard, job_id)
+        except (Unavailable, DataUnreadable) as error:
+            _log.warning("the end of %s waits for the next sweep: %s", job_id, error.detail)
+            report.failed.append(job_id)
+
+    async def _resend(self, state: State) -> int:
+        """Send again what has been quiet for too long; at most once per period, since it is touched first."""
+        if state.status not in ACTIVE:
+            return 0
+        stale = await self._stale(state)
+        if not stale:
+            return 0
+        until = quiet_since(self._clock.now_ms())
+        if not (await self._store.touch(state.job_id, stale, until)).ok:
+            return 0  # something moved: it is alive, and the next sweep looks again
+        _log.warning("%d targets of %s are sent again", len(stale), state.job_id)
+        await self._advancer.send(state.job_id, sorted(stale))
+        return len(stale)
+
+    async def _stale(self, state: State) -> dict[int, Flight]:
+        now = self._clock.now_ms()
+        quiet = {index: (now - entry.until, entry) for index, entry in state.flight.items()}
+        stale: dict[int, Flight] = {}
+        waiting: dict[int, Flight] = {}
+        for index, (age, entry) in quiet.items():
+            if age >= LOST_MS or (entry.claims and age >= self._visibility_ms):
+                stale[index] = entry
+            elif not entry.claims and age >= QUIET_MS:
+                waiting[index] = entry
+        if waiting and await self._queue.visible() == 0:
+            stale |= waiting
+        return stale

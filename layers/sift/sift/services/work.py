@@ -1,0 +1,279 @@
+"""Work on a batch of targets: claim, fetch, store the outcome, finish, advance."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sift.blobs.ports import Blobs
+from sift.clock import CLOCK_MARGIN_MS, Clock
+from sift.errors import DataUnreadable, TargetBusy, TargetFailed, Unavailable
+from sift.jobs import MAX_CLAIMS, Flight, State, claim_refusal
+from sift.messages import TargetMessage, decode
+from sift.queue.ports import DeadLetters, Queue
+from sift.services.advance import Advancer, quiet_since
+from sift.services.outcomes import keep, keep_failure
+from sift.store.ports import Outcome, Store
+from sift.targets import Content
+
+#: One target's own time, in seconds: well inside the function's timeout.
+TARGET_SECONDS = 40.0
+#: What storing and finishing may take after the fetch, in seconds.
+RESERVE_SECONDS = 15.0
+#: A busy target is tried again after 2 s, then ever later up to 60 s, for 10 minutes in all.
+BUSY_FIRST_SECONDS = 2.0
+BUSY_MOST_SECONDS = 60.0
+BUSY_FOR_SECONDS = 600.0
+#: After a port failed, or for a message of a later version, the message comes back in about this many seconds.
+REPEAT_SECONDS = 5
+LATER_VERSION_SECONDS = 60
+
+_log = logging.getLogger(__name__)
+
+
+class Fetch(Protocol):
+    """Fetches one URL within `deadline_s` seconds. Raises TargetFailed or TargetBusy."""
+
+    def __call__(self, url: str, options: Mapping[str, Any], deadline_s: float) -> Awaitable[Content]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message as received: `receives` counts its deliveries."""
+
+    message_id: str
+    receipt: str
+    body: str
+    receives: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A target that is mine until the lease ends."""
+
+    received: Received
+    message: TargetMessage
+    lease: int
+    state: State
+    entry: Flight
+
+
+def busy_wait(elapsed_s: float, retry_after: float | None, jitter: float) -> float:
+    """Seconds until the next try of a target that has been busy for `elapsed_s`; `jitter` is in 0..1."""
+    wait = min(BUSY_MOST_SECONDS, max(BUSY_FIRST_SECONDS, elapsed_s / 2)) * (0.75 + jitter / 2)
+    return max(wait, retry_after or 0.0)
+
+
+class Worker:
+    """Works on batches; its answers tell which messages stay on the queue."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        queue: Queue,
+        dead_letters: DeadLetters,
+        blobs: Blobs,
+        clock: Clock,
+        advancer: Advancer,
+        fetch: Fetch,
+        lease_seconds: int,
+        random_source: random.Random | None = None,
+    ) -> None:
+        self._store = store
+        self._queue = queue
+        self._dead_letters = dead_letters
+        self._blobs = blobs
+        self._clock = clock
+        self._advancer = advancer
+        self._fetch = fetch
+        self._lease_ms = lease_seconds * 1000
+        self._random = random_source or random.Random()  # noqa: S311 (spreads load and tells leases apart)
+
+    async def run_batch(self, batch: Sequence[Received], seconds_left: Callable[[], float]) -> list[str]:
+        """Work on all at once; returns the ids of the messages that are to stay on the queue.
+
+        A target that was claimed before and never finished may have crashed its worker: it runs after the
+        others, alone, so that only its own claim is charged if it does so again.
+        """
+        suspects: list[Received] = []
+
+        async def first_pass(received: Received) -> str | None:
+            return await self._guarded(received, seconds_left, suspects if len(batch) > 1 else None)
+
+        kept = await asyncio.gather(*(first_pass(received) for received in batch))
+        for received in suspects:
+            kept.append(await self._guarded(received, seconds_left, None))
+        return [message_id for message_id in kept if message_id is not None]
+
+    async def _guarded(
+        self, received: Received, seconds_left: Callable[[], float], suspects: list[Received] | None
+    ) -> str | None:
+        """One message; its id when it is to stay on the queue."""
+        try:
+            acknowledged = await self._work(received, seconds_left, suspects)
+        except Unavailable as error:
+            _log.warning("a target goes back on the queue: %s", error.detail)
+            return await self._put_back(received, REPEAT_SECONDS * (1 + self._random.random()))
+        except DataUnreadable as error:
+            _log.error("a target waits for a later version of sift: %s", error.detail)
+            return await self._put_back(received, LATER_VERSION_SECONDS)
+        except ValueError as error:
+            _log.error("a message that sift did not write was moved to the dead-letter queue: %s", error)
+            return await self._bury(received, str(error))
+        return None if acknowledged else received.message_id
+
+    async def _work(
+        self, received: Received, seconds_left: Callable[[], float], suspects: list[Received] | None
+    ) -> bool:
+        message = decode(received.body)
+        if seconds_left() < RESERVE_SECONDS * 2:
+            await self._queue.set_visibility(received.receipt, 0)
+            return False
+        claimed = await self._claim(received, message)
+        if isinstance(claimed, bool):
+            return claimed
+        if self._clock.now_ms() >= claimed.state.deadline_at:
+            await self._advancer.advance(message.job_id, claimed.state)
+            return True
+        if claimed.entry.claims > MAX_CLAIMS:
+            return await self._finish(claimed, self._failure(claimed, _crashed()))
+        if claimed.entry.claims > 1 and suspects is not None:
+            return await self._defer(claimed, suspects)
+        return await self._run(claimed, min(TARGET_SECONDS, seconds_left() - RESERVE_SECONDS))
+
+    async def _claim(self, received: Received, message: TargetMessage) -> Claimed | bool:
+        """My claim, or whether the message of a refused one is done with."""
+        now = self._clock.now_ms()
+        lease = now + self._lease_ms + CLOCK_MARGIN_MS + self._random.randrange(1000)
+        changed = await self._store.claim(message.job_id, message.index, lease, now)
+        state = changed.state
+        entry = state.flight.get(message.index) if state else None
+        # Refused as held by my own lease: the claim had succeeded, and its answer was lost.
+        if state is None or entry is None or (not changed.ok and entry.until != lease):
+            return await self._refused(received, message, state)
+        return Claimed(received, message, lease, state, entry)
+
+    async def _refused(self, received: Received, message: TargetMessage, state: State | None) -> bool:
+        """A target that is not mine. While another holds it, this message is kept: it may be the last copy."""
+        now = self._clock.now_ms()
+        if state is None:
+            return True
+        if claim_refusal(state, message.index, now) == "held":
+            held_for = (state.flight[message.index].until - now) / 1000
+            await self._queue.set_visibility(received.receipt, _seconds(held_for + 1))
+            return False
+        await self._advancer.advance(message.job_id, state)
+        return True
+
+    async def _defer(self, claimed: Claimed, suspects: list[Received]) -> bool:
+        """Give the claim back until the others of the batch are through."""
+        changed = await self._hand_back(claimed, None)
+        if not changed:
+            return await self._lost(claimed)
+        suspects.append(claimed.received)
+        return True
+
+    async def _run(self, claimed: Claimed, deadline_s: float) -> bool:
+        message, state = claimed.message, claimed.state
+        try:
+            content = await self._fetch(message.url, message.options, deadline_s)
+        except TargetBusy as busy:
+            return await self._busy(claimed, busy)
+        except TargetFailed as error:
+            return await self._finish(claimed, self._failure(claimed, error))
+        except Unavailable:
+            raise
+        except Exception:  # noqa: BLE001 - a fault of ours must not cost the target its outcome, nor its batch-mates theirs
+            _log.exception("the pipeline failed on target %d of %s", message.index, message.job_id)
+            return await self._finish(claimed, self._failure(claimed, _crashed()))
+        if state.bytes + len(content.body) > state.budget:
+            over = TargetFailed(
+                "over_budget",
+                f"The job may store {state.budget} bytes of content, and {len(content.body)} more would be over.",
+                "Split the job, narrow the targets (mode, pages), or ask for a larger budget.",
+            )
+            return await self._finish(claimed, self._failure(claimed, over))
+        attempts = self._attempts(claimed)
+        outcome = await keep(self._blobs, message, claimed.lease, content, attempts, self._clock.now_ms())
+        return await self._finish(claimed, outcome)
+
+    async def _finish(self, claimed: Claimed, outcome: Outcome) -> bool:
+        job_id, index = claimed.message.job_id, claimed.message.index
+        if not await self._store.put_outcome(job_id, outcome, claimed.state.expires_at):
+            return await self._lost(claimed)
+        changed = await self._store.finish(job_id, index, claimed.lease, outcome.status, outcome.size)
+        if not changed.ok:
+            return await self._refused(claimed.received, claimed.message, changed.state)
+        await self._advancer.advance(job_id, changed.state)
+        return True
+
+    async def _busy(self, claimed: Claimed, busy: TargetBusy) -> bool:
+        now = self._clock.now_ms()
+        since = claimed.entry.busy_since or now
+        wait = busy_wait((now - since) / 1000, busy.retry_after, self._random.random())
+        if (now - since) / 1000 + wait > BUSY_FOR_SECONDS:
+            error = TargetFailed(
+                "busy",
+                f"{busy.detail} It was busy for too long, or asked for a wait beyond {BUSY_FOR_SECONDS:.0f} seconds.",
+                busy.hint,
+                status=busy.status,
+            )
+            return await self._finish(claimed, self._failure(claimed, error))
+        if not await self._hand_back(claimed, since):
+            return await self._lost(claimed)
+        await self._queue.set_visibility(claimed.received.receipt, _seconds(wait))
+        return False
+
+    async def _hand_back(self, claimed: Claimed, busy_since: int | None) -> bool:
+        message = claimed.message
+        changed = await self._store.hand_back(
+            message.job_id, message.index, claimed.lease, quiet_since(self._clock.now_ms()), busy_since
+        )
+        if changed.ok and changed.state is not None:
+            # A pause or an inference cancel may have waited for this lease.
+            await self._advancer.advance(message.job_id, changed.state)
+        return changed.ok
+
+    async def _lost(self, claimed: Claimed) -> bool:
+        """My lease is gone: what becomes of the message depends on who has the target now."""
+        state = await self._store.get_state(claimed.message.job_id)
+        return await self._refused(claimed.received, claimed.message, state)
+
+    def _failure(self, claimed: Claimed, error: TargetFailed) -> Outcome:
+        now = self._clock.now_ms()
+        return keep_failure(claimed.message, claimed.lease, error, self._attempts(claimed), now)
+
+    def _attempts(self, claimed: Claimed) -> int:
+        return max(claimed.entry.claims, claimed.received.receives)
+
+    async def _put_back(self, received: Received, seconds: float) -> str:
+        try:
+            await self._queue.set_visibility(received.receipt, _seconds(seconds))
+        except Unavailable as error:
+            _log.warning("the message comes back after the queue's own timeout: %s", error.detail)
+        return received.message_id
+
+    async def _bury(self, received: Received, reason: str) -> str | None:
+        try:
+            await self._dead_letters.bury(received.body, reason)
+        except Unavailable:
+            return received.message_id
+        return None
+
+
+def _seconds(wait: float) -> int:
+    """A visibility timeout: whole seconds, at most SQS's 12 hours."""
+    return min(43_200, max(0, round(wait)))
+
+
+def _crashed() -> TargetFailed:
+    return TargetFailed(
+        "crashed",
+        "The target could not be worked on: its workers failed.",
+        "Look at the worker's log, and try it in a job of its own.",
+    )

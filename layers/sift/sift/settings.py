@@ -1,0 +1,69 @@
+"""What each function is told by its environment: one frozen model per function, field names are variable names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sift.errors import SiftError
+
+
+class SettingsError(SiftError):
+    """A variable is missing or wrong; the detail names it."""
+
+
+class Settings(BaseModel):
+    """What every function needs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    table_name: str = Field(min_length=1)
+    bucket_name: str = Field(min_length=1)
+    fetch_queue_url: str = Field(min_length=1)
+    event_bus_name: str = Field(min_length=1)
+
+
+class ApiSettings(Settings):
+    """functions/api. Counts, seconds and bytes."""
+
+    jobs_total: int = Field(ge=1)
+    jobs_per_caller: int = Field(ge=1)
+    targets_per_job: int = Field(ge=1)
+    retained_jobs: int = Field(ge=1)
+    ttl_seconds: int = Field(ge=0)
+    deadline_seconds: int = Field(ge=1)
+    max_job_bytes: int = Field(ge=1)
+
+
+class FetchSettings(Settings):
+    """functions/fetch."""
+
+    fetch_dead_letter_queue_url: str = Field(min_length=1)
+    lease_seconds: int = Field(ge=1)
+    guard_allow: str
+    user_agent: str = Field(min_length=1)
+
+
+class SweepSettings(Settings):
+    """functions/sweep."""
+
+    jobs_total: int = Field(ge=1)
+    visibility_seconds: int = Field(ge=1)
+
+
+Model = TypeVar("Model", bound=Settings)
+
+
+def load(model: type[Model], environment: Mapping[str, str]) -> Model:
+    """The settings of one function. Raises SettingsError, which names the first variable that is missing or wrong."""
+    names = {name: name.upper() for name in model.model_fields}
+    try:
+        return model.model_validate({name: environment[upper] for name, upper in names.items() if upper in environment})
+    except ValidationError as error:
+        first = error.errors()[0]
+        variable = names[str(first["loc"][0])]
+        raise SettingsError(
+            "bad_settings", f"{variable}: {first['msg']}", f"Set {variable} in template.yaml."
+        ) from None

@@ -1,0 +1,1 @@
+"""The table: what is kept of jobs, targets, callers and keys."""

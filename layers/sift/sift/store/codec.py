@@ -1,0 +1,242 @@
+"""Items of the table from and to the records of the domain.
+
+Times inside `flight` are kept as milliseconds since the job was made (its id tells when), so that the state of a
+full window stays within one write unit of 1 KB. An item of an unknown version is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+
+from sift import ids
+from sift.errors import DataUnreadable
+from sift.identity import Identity, KeyRecord
+from sift.jobs import Flight, Meta, State
+from sift.store.ports import Idempotency, Outcome, Segment, Spec
+
+VERSION = 1
+
+Item = dict[str, Any]
+
+_serialize = TypeSerializer().serialize
+_deserialize = TypeDeserializer().deserialize
+
+
+def to_wire(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain values as DynamoDB's typed values; None is left out."""
+    return {name: _serialize(value) for name, value in values.items() if value is not None}
+
+
+def from_wire(item: Mapping[str, Any]) -> Item:
+    """A stored item as plain values; an unknown version raises DataUnreadable."""
+    values = {name: _deserialize(value) for name, value in item.items()}
+    if values.get("v") != VERSION:
+        raise DataUnreadable(f"The item {values.get('pk')} has version {values.get('v')!r}.")
+    return values
+
+
+def pack(document: Any) -> bytes:
+    """JSON, compressed with zlib."""
+    return zlib.compress(json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode(), 6)
+
+
+def unpack(data: Any) -> Any:
+    """The inverse of `pack`."""
+    return json.loads(zlib.decompress(raw(data)))
+
+
+def raw(data: Any) -> bytes:
+    """The bytes of a binary attribute."""
+    return bytes(data)
+
+
+def _integer(item: Item, name: str) -> int | None:
+    return None if item.get(name) is None else int(item[name])
+
+
+def flight_value(job_id: str, entry: Flight) -> dict[str, int]:
+    """One entry of the flight map as stored."""
+    start = ids.created_ms(job_id)
+    value = {"l": entry.until - start, "n": entry.claims}
+    if entry.busy_since is not None:
+        value["b"] = entry.busy_since - start
+    return value
+
+
+def state_item(state: State) -> Item:
+    start = ids.created_ms(state.job_id)
+    return {
+        "v": VERSION,
+        "status": state.status,
+        "total": state.total,
+        "released": state.released,
+        "done": state.done,
+        "failed": state.failed,
+        "bytes": state.bytes,
+        "window": state.window,
+        "budget": state.budget,
+        "flight": {str(index): flight_value(state.job_id, entry) for index, entry in state.flight.items()},
+        "started_at": None if state.started_at is None else state.started_at - start,
+        "ended_at": None if state.ended_at is None else state.ended_at - start,
+        "pausing_at": None if state.pausing_at is None else state.pausing_at - start,
+        "deadline_at": state.deadline_at - start,
+        "expires_at": state.expires_at,
+        "error": state.error,
+    }
+
+
+def state_from(item: Item) -> State:
+    job_id = item["pk"].removeprefix("JOB#")
+    start = ids.created_ms(job_id)
+
+    def moment(values: Mapping[str, Any], name: str) -> int | None:
+        return None if values.get(name) is None else int(values[name]) + start
+
+    return State(
+        job_id=job_id,
+        status=item["status"],
+        total=int(item["total"]),
+        released=int(item["released"]),
+        done=int(item["done"]),
+        failed=int(item["failed"]),
+        bytes=int(item["bytes"]),
+        window=int(item["window"]),
+        budget=int(item["budget"]),
+        flight={
+            int(index): Flight(int(entry["l"]) + start, int(entry["n"]), moment(entry, "b"))
+            for index, entry in sorted(item["flight"].items(), key=lambda pair: int(pair[0]))
+        },
+        started_at=moment(item, "started_at"),
+        ended_at=moment(item, "ended_at"),
+        pausing_at=moment(item, "pausing_at"),
+        deadline_at=int(item["deadline_at"]) + start,
+        expires_at=_integer(item, "expires_at"),
+        error=item.get("error"),
+    )
+
+
+def meta_item(meta: Meta) -> Item:
+    return {
+        "v": VERSION,
+        "kind": meta.kind,
+        "caller": meta.caller,
+        "identity": dict(meta.identity),
+        "total": meta.total,
+        "created_at": meta.created_at,
+        "deadline_at": meta.deadline_at,
+        "ttl_seconds": meta.ttl_seconds,
+        "expires_at": meta.expires_at,
+        "shard": meta.shard,
+        "salt": meta.salt,
+        "options": dict(meta.options),
+        "metadata": dict(meta.metadata),
+        "idempotency": meta.idempotency,
+        "explicit_key": meta.explicit_key,
+        "retry_of": meta.retry_of,
+    }
+
+
+def meta_from(item: Item) -> Meta:
+    return Meta(
+        job_id=item["pk"].removeprefix("JOB#"),
+        kind=item["kind"],
+        caller=item["caller"],
+        identity=item["identity"],
+        total=int(item["total"]),
+        created_at=int(item["created_at"]),
+        deadline_at=int(item["deadline_at"]),
+        ttl_seconds=int(item["ttl_seconds"]),
+        expires_at=_integer(item, "expires_at"),
+        shard=int(item["shard"]),
+        salt=item["salt"],
+        options=item["options"],
+        metadata=item["metadata"],
+        idempotency=item.get("idempotency"),
+        explicit_key=item["explicit_key"],
+        retry_of=item.get("retry_of"),
+    )
+
+
+def idempotency_item(record: Idempotency) -> Item:
+    return {"v": VERSION, "job_id": record.job_id, "work": record.work, "expires_at": record.expires_at}
+
+
+def idempotency_from(item: Item) -> Idempotency:
+    key = item["pk"].removeprefix("IDEM#")
+    return Idempotency(key, item["job_id"], item["work"], _integer(item, "expires_at"))
+
+
+def pack_specs(specs: Sequence[Spec]) -> bytes:
+    """Targets as they are kept, inline or in a blob: `[url, options, label]` each."""
+    return pack([[spec.url, dict(spec.options), spec.label] for spec in specs])
+
+
+def unpack_specs(data: Any) -> list[Spec]:
+    return [Spec(url, options, label) for url, options, label in unpack(data)]
+
+
+def segment_item(segment: Segment, expires_at: int | None) -> Item:
+    data = None if segment.blob else pack_specs(segment.specs)
+    return {"v": VERSION, "specs": data, "blob": segment.blob, "expires_at": expires_at}
+
+
+def segment_from(item: Item) -> Segment:
+    number = int(item["pk"].rsplit("#", 1)[1])
+    if item.get("blob"):
+        return Segment(number, blob=item["blob"])
+    return Segment(number, unpack_specs(item["specs"]))
+
+
+def outcome_item(outcome: Outcome, expires_at: int | None) -> Item:
+    return {
+        "v": VERSION,
+        "lease": outcome.lease,
+        "status": outcome.status,
+        "size": outcome.size,
+        "document": pack(outcome.document),
+        "content": None if outcome.content is None else zlib.compress(outcome.content, 6),
+        "blob": outcome.blob,
+        "expires_at": expires_at,
+    }
+
+
+def outcome_from(item: Item) -> Outcome:
+    return Outcome(
+        index=int(item["sk"].removeprefix("T#")),
+        lease=int(item["lease"]),
+        status=item["status"],
+        size=int(item["size"]),
+        document=unpack(item["document"]),
+        content=None if item.get("content") is None else zlib.decompress(raw(item["content"])),
+        blob=item.get("blob"),
+    )
+
+
+def key_item(record: KeyRecord) -> Item:
+    identity = record.identity
+    return {
+        "v": VERSION,
+        "secret_sha256": record.secret_sha256,
+        "tenant": identity.tenant,
+        "actor": identity.actor,
+        "scopes": list(identity.scopes),
+        "limits": dict(identity.limits),
+        "expires_at": record.expires_at,
+    }
+
+
+def key_from(item: Item) -> KeyRecord:
+    key_id = item["pk"].removeprefix("KEY#")
+    identity = Identity(
+        tenant=item["tenant"],
+        actor=item["actor"],
+        key_id=key_id,
+        scopes=tuple(item["scopes"]),
+        limits={name: int(value) for name, value in item["limits"].items()},
+    )
+    return KeyRecord(key_id, item["secret_sha256"], identity, _integer(item, "expires_at"))

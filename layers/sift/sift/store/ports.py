@@ -1,0 +1,202 @@
+"""What the services need of the table; every change is one conditional write.
+
+A change answers `Changed`: `ok`, and the state as it is after the change, or, when its condition did not hold, as
+it was found (None: there is no such job). Every method raises Unavailable when the table does not answer.
+Times are milliseconds unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from sift.identity import KeyRecord
+from sift.jobs import Flight, Meta, State, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The answer to a conditional change."""
+
+    ok: bool
+    state: State | None
+
+
+@dataclass(frozen=True, slots=True)
+class Idempotency:
+    """An idempotency record: which job it stands for, and the hash of the work it was made with."""
+
+    key: str
+    job_id: str
+    work: str
+    expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One target as submitted, its options merged with the job's. `label` is the caller's own id for it."""
+
+    url: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Up to 100 targets of a job: inline, or the key of the blob that holds them."""
+
+    number: int
+    specs: Sequence[Spec] = ()
+    blob: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A finished target. `content` (bytes, inline) or `blob` (a key); `size` is the content's length in bytes.
+    `document` is the JSON-ready rest: url, id, media_type, chars, meta, error, attempts, finished_at."""
+
+    index: int
+    lease: int
+    status: Literal["done", "failed"]
+    size: int
+    document: Mapping[str, Any]
+    content: bytes | None = None
+    blob: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """All that one commit writes. `segments` is empty when they were written ahead of it."""
+
+    meta: Meta
+    state: State
+    idempotency: Idempotency | None
+    caller_cap: int
+    shard_cap: int
+    segments: Sequence[Segment] = ()
+    #: The job of a record that no longer stands (expired, or ended without a result): it may be replaced.
+    stale_job: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The job is in the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """Another submission holds the idempotency record."""
+
+    record: Idempotency
+
+
+@dataclass(frozen=True, slots=True)
+class CapReached:
+    """The caller's cap, or that of the shard, is full."""
+
+    cap: Literal["caller", "shard"]
+
+
+CommitResult = Committed | Duplicate | CapReached
+
+
+class Store(Protocol):
+    """The table."""
+
+    # submit
+    async def get_idempotency(self, key: str) -> Idempotency | None: ...
+
+    async def count_jobs(self, caller: str, now_ms: int, enough: int) -> int:
+        """How many jobs of the caller are retained; it stops counting at `enough`."""
+        ...
+
+    async def put_segments(self, job_id: str, segments: Sequence[Segment], expires_at: int | None) -> None: ...
+
+    async def commit(self, submission: Submission, now_ms: int) -> CommitResult:
+        """Everything of the submission in one transaction, or nothing. Repeating it after a lost answer is safe."""
+        ...
+
+    # read
+    async def get_job(self, job_id: str) -> tuple[Meta, State] | None:
+        """Meta and state in one read."""
+        ...
+
+    async def get_state(self, job_id: str) -> State | None: ...
+
+    async def get_segment(self, job_id: str, number: int) -> Segment | None: ...
+
+    async def get_segment_outcomes(self, job_id: str, number: int, first: int, last: int) -> Mapping[int, Outcome]:
+        """The outcomes of one segment with `first <= index <= last`."""
+        ...
+
+    async def list_jobs(
+        self, caller: str, now_ms: int, before: str | None, limit: int
+    ) -> tuple[Sequence[str], str | None]:
+        """Ids of the caller's retained jobs, newest first, older than `before`, and where to go on."""
+        ...
+
+    # one target
+    async def claim(self, job_id: str, index: int, lease: int, now_ms: int) -> Changed:
+        """Take the target until `lease` when nobody holds it; the job becomes `running`."""
+        ...
+
+    async def put_outcome(self, job_id: str, outcome: Outcome, expires_at: int | None) -> bool:
+        """Store the outcome unless a later lease has stored one; False when it has."""
+        ...
+
+    async def finish(
+        self, job_id: str, index: int, lease: int, status: Literal["done", "failed"], size: int
+    ) -> Changed:
+        """Count the target and take it out of the flight, when the lease is still mine and the job still counts."""
+        ...
+
+    async def hand_back(self, job_id: str, index: int, lease: int, until: int, busy_since: int | None) -> Changed:
+        """Give my lease up without charging the claim."""
+        ...
+
+    # the window
+    async def release(self, job_id: str, first: int, count: int, until: int) -> Changed: ...
+
+    async def touch(self, job_id: str, entries: Mapping[int, Flight], until: int) -> Changed:
+        """Set these entries' `until`, when each is still what it was."""
+        ...
+
+    # the job
+    async def pause(self, job_id: str, status: Literal["pausing", "paused"], now_ms: int) -> Changed:
+        """From `running` to `pausing`, or from `queued` to `paused`."""
+        ...
+
+    async def end_pause(self, job_id: str, pausing_at: int) -> Changed:
+        """`pausing` becomes `paused`, when it is the same pause."""
+        ...
+
+    async def resume(self, job_id: str) -> Changed:
+        """`paused` becomes `queued`."""
+        ...
+
+    async def settle(
+        self, meta: Meta, seen: State, status: Status, error: str | None, now_ms: int, expires_at: int | None
+    ) -> Changed:
+        """The end, in one transaction: state, both caps, outbox. Its condition is what `seen` was computed from."""
+        ...
+
+    # after the end, and the sweeper
+    async def drop_idempotency(self, key: str, job_id: str) -> None:
+        """Remove the record if it is the job's own."""
+        ...
+
+    async def live_jobs(self, shard: int) -> Sequence[str]: ...
+
+    async def outbox(self, shard: int) -> Sequence[str]: ...
+
+    async def leave_outbox(self, shard: int, job_id: str) -> None: ...
+
+    async def forget_live(self, caller: str | None, shard: int, job_id: str) -> None:
+        """Free the slots of a job whose items are gone; never called for a live one."""
+        ...
+
+    # keys
+    async def get_key(self, key_id: str) -> KeyRecord | None: ...
+
+    async def put_key(self, record: KeyRecord) -> None: ...

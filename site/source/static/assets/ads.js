@@ -1,0 +1,1 @@
+/* An advertising network would load here. */ window.adsLoaded = true;

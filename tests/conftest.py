@@ -1,0 +1,51 @@
+"""In CI a skipped test fails the run, unless it stands on a list with its reason."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+# Start of a test's id, and why it may be skipped in CI.
+EXPECTED_SKIPS: dict[str, str] = {}
+
+UNEXPECTED = pytest.StashKey[dict[str, str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[UNEXPECTED] = {}
+    if os.environ.get("CI") == "true":
+        config.pluginmanager.register(SkipWatch(config.stash[UNEXPECTED]))
+
+
+class SkipWatch:
+    """Notes every skip that is not expected and fails the session for it."""
+
+    def __init__(self, unexpected: dict[str, str]) -> None:
+        self._unexpected = unexpected
+
+    def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        if not report.skipped or hasattr(report, "wasxfail"):
+            return
+        if not report.nodeid.startswith(tuple(EXPECTED_SKIPS)):
+            reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+            self._unexpected[report.nodeid] = reason
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._note(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._note(report)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self._unexpected and session.exitstatus in (
+            pytest.ExitCode.OK,
+            pytest.ExitCode.NO_TESTS_COLLECTED,
+        ):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._unexpected:
+            terminalreporter.section("skips that CI does not expect", red=True)
+            for test, reason in self._unexpected.items():
+                terminalreporter.line(f"{test}: {reason}")

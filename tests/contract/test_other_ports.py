@@ -1,0 +1,80 @@
+"""Contract of the queue, the bucket and the bus."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from sift.blobs.ports import Blobs, content_key
+from sift.events.ports import Bus
+from sift.messages import TargetMessage, decode
+
+JOB = "job_01M8MZ2A0038NKRKAYDXR834MK"
+
+
+def _messages(count: int, size: int = 0) -> list[TargetMessage]:
+    return [TargetMessage(JOB, n, f"https://example.com/{'ü' * size}", {"mode": "text"}, f"id{n}") for n in range(count)]
+
+
+def test_messages_arrive_whole_and_stay_until_deleted(queues: Any) -> None:
+    async def story() -> None:
+        sent = _messages(23)
+        assert await queues.queue.send(sent) == 23
+        assert await queues.queue.visible() == 23
+        seen = []
+        for _ in range(9):
+            for receipt, body in queues.receive(10):
+                seen.append(decode(body))
+                queues.delete(receipt)
+        assert sorted(seen, key=lambda message: message.index) == sent
+        assert await queues.queue.visible() == 0
+
+    asyncio.run(story())
+
+
+def test_a_batch_of_large_messages_is_split(queues: Any) -> None:
+    async def story() -> None:
+        assert await queues.queue.send(_messages(10, 100_000)) == 10  # 2 MB in all; one request takes 1 MiB
+        assert await queues.queue.visible() == 10
+
+    asyncio.run(story())
+
+
+def test_a_received_message_can_be_hidden_and_shown(queues: Any) -> None:
+    async def story() -> None:
+        await queues.queue.send(_messages(1))
+        ((receipt, body),) = queues.receive(10)
+        assert queues.receive(10) == []
+        await queues.queue.set_visibility(receipt, 0)
+        ((again, same),) = queues.receive(10)
+        assert same == body
+        await queues.queue.set_visibility(again, 43_200)
+        assert queues.receive(10) == []
+        queues.delete(again)
+        await queues.queue.set_visibility(again, 5)  # gone: nothing to hide, and no error
+
+    asyncio.run(story())
+
+
+def test_what_nobody_can_read_is_buried(queues: Any) -> None:
+    async def story() -> None:
+        await queues.dead_letters.bury("not ours", "reason")
+        assert queues.buried() == ["not ours"]
+
+    asyncio.run(story())
+
+
+def test_blobs_are_kept_by_key(blobs: Blobs) -> None:
+    async def story() -> None:
+        key = content_key(JOB, 7, 12345)
+        assert await blobs.get(key) is None
+        await blobs.put(key, b"\x00\xff" * 10, "application/pdf")
+        assert await blobs.get(key) == b"\x00\xff" * 10
+        assert key in await blobs.link(key, 60)
+
+    asyncio.run(story())
+
+
+def test_events_are_taken(bus: Bus) -> None:
+    asyncio.run(bus.publish("Sift Job Ended", json.loads('{"job_id": "x", "counts": {"done": 1}}')))

@@ -1,0 +1,287 @@
+"""Contract of the store: submit, caps, the course and the end of a job, keys."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from typing import Any
+
+from sift import ids
+from sift.identity import Identity, KeyRecord
+from sift.jobs import Flight
+from sift.store.ports import CapReached, Committed, Duplicate, Segment, Spec, Store
+from tests.contract.conftest import HOUR, NOW, submission
+
+
+def test_commit_stores_the_whole_job(store: Store) -> None:
+    async def story() -> None:
+        made = submission(idempotency="k1")
+        job_id = made.meta.job_id
+        assert await store.commit(made, NOW) == Committed()
+        assert await store.get_job(job_id) == (made.meta, made.state)
+        assert await store.get_state(job_id) == made.state
+        assert await store.get_segment(job_id, 0) == made.segments[0]
+        assert await store.get_segment(job_id, 1) is None
+        assert await store.get_idempotency("k1") == made.idempotency
+        assert await store.live_jobs(0) == [job_id]
+        assert await store.outbox(0) == []
+        assert await store.count_jobs("acme/ann", NOW, 10) == 1
+        assert await store.get_job(ids.new_job_id(NOW)) is None
+        assert await store.get_idempotency("k2") is None
+
+    asyncio.run(story())
+
+
+def test_a_job_that_is_kept_for_ever_has_no_expiry(store: Store) -> None:
+    async def story() -> None:
+        made = submission(expires_in=None, idempotency="k")
+        await store.commit(made, NOW)
+        assert await store.get_job(made.meta.job_id) == (made.meta, made.state)
+        assert made.state.expires_at is None
+        assert await store.count_jobs("acme/ann", NOW + 10**12, 10) == 1
+        assert isinstance(await store.commit(submission(idempotency="k"), NOW + 10**12), Duplicate)
+
+    asyncio.run(story())
+
+
+def test_the_same_work_is_committed_once(store: Store) -> None:
+    async def story() -> None:
+        first = submission(idempotency="k")
+        await store.commit(first, NOW)
+        second = submission(idempotency="k")
+        assert await store.commit(second, NOW) == Duplicate(first.idempotency)  # type: ignore[arg-type]
+        assert await store.get_job(second.meta.job_id) is None
+        assert await store.get_segment(second.meta.job_id, 0) is None
+        assert await store.live_jobs(0) == [first.meta.job_id]
+
+    asyncio.run(story())
+
+
+def test_a_commit_that_is_repeated_after_a_lost_answer_is_the_same_commit(store: Store) -> None:
+    async def story() -> None:
+        for idempotency in ("k", None):
+            made = submission(idempotency=idempotency, caller=f"acme/{idempotency}", caller_cap=1)
+            assert await store.commit(made, NOW) == Committed()
+            assert await store.commit(made, NOW) == Committed()
+
+    asyncio.run(story())
+
+
+def test_a_stale_or_expired_record_is_replaced(store: Store) -> None:
+    async def story() -> None:
+        first = submission(idempotency="k")
+        await store.commit(first, NOW)
+        replaced = submission(idempotency="k", stale_job=first.meta.job_id)
+        assert await store.commit(replaced, NOW) == Committed()
+        beaten = submission(idempotency="k", stale_job=first.meta.job_id)
+        assert isinstance(await store.commit(beaten, NOW), Duplicate)
+        assert await store.commit(submission(idempotency="k"), NOW + 24 * HOUR) == Committed()
+
+    asyncio.run(story())
+
+
+def test_caps_are_exact_and_nothing_of_a_refused_job_is_stored(store: Store) -> None:
+    async def story() -> None:
+        for _ in range(2):
+            assert await store.commit(submission(caller_cap=2), NOW) == Committed()
+        refused = submission(caller_cap=2, idempotency="k")
+        assert await store.commit(refused, NOW) == CapReached("caller")
+        assert await store.get_job(refused.meta.job_id) is None
+        assert await store.get_idempotency("k") is None
+        other = submission(caller="acme/bob", shard_cap=2)
+        assert await store.commit(other, NOW) == CapReached("shard")
+        assert await store.commit(submission(caller="acme/bob", shard_cap=2, shard=1), NOW) == Committed()
+        assert len(await store.live_jobs(0)) == 2
+        assert len(await store.live_jobs(1)) == 1
+
+    asyncio.run(story())
+
+
+def test_caps_hold_under_a_race(store: Store) -> None:
+    async def story() -> None:
+        made = [submission(caller=f"acme/{n % 3}", caller_cap=2, shard_cap=5) for n in range(24)]
+        answers = await asyncio.gather(*(store.commit(one, NOW) for one in made))
+        assert answers.count(Committed()) == 5
+        assert len(await store.live_jobs(0)) == 5
+        for caller in ("acme/0", "acme/1", "acme/2"):
+            assert await store.count_jobs(caller, NOW, 10) <= 2
+
+    asyncio.run(story())
+
+
+def test_one_of_many_equal_submissions_wins(store: Store) -> None:
+    async def story() -> None:
+        made = [submission(idempotency="k", caller_cap=50) for _ in range(16)]
+        answers = await asyncio.gather(*(store.commit(one, NOW) for one in made))
+        assert answers.count(Committed()) == 1
+        winner = made[answers.index(Committed())].idempotency
+        assert all(answer in (Committed(), Duplicate(winner)) for answer in answers)  # type: ignore[arg-type]
+
+    asyncio.run(story())
+
+
+def test_a_cap_of_zero_lets_nothing_in(store: Store) -> None:
+    async def story() -> None:
+        assert await store.commit(submission(caller_cap=0), NOW) == CapReached("caller")
+
+    asyncio.run(story())
+
+
+def test_settle_frees_both_slots_and_queues_the_announcement(store: Store) -> None:
+    async def story() -> None:
+        made = submission(total=1, caller_cap=1)
+        job_id = made.meta.job_id
+        await store.commit(made, NOW)
+        await store.claim(job_id, 0, NOW + 9, NOW)
+        finished = await store.finish(job_id, 0, NOW + 9, "done", 4)
+        assert finished.state is not None
+        assert (await store.settle(made.meta, finished.state, "done", None, NOW + 50, 77)).ok
+        state = await store.get_state(job_id)
+        assert state is not None
+        assert (state.status, state.ended_at, state.expires_at, state.error) == ("done", NOW + 50, 77, None)
+        assert await store.live_jobs(0) == []
+        assert await store.outbox(0) == [job_id]
+        assert await store.commit(submission(caller_cap=1, shard_cap=1), NOW) == Committed()
+        await store.leave_outbox(0, job_id)
+        await store.leave_outbox(0, job_id)
+        assert await store.outbox(0) == []
+
+    asyncio.run(story())
+
+
+def test_settle_holds_only_for_what_its_status_was_computed_from(store: Store) -> None:
+    async def story() -> None:
+        made = submission(total=2)
+        job_id, meta = made.meta.job_id, made.meta
+        await store.commit(made, NOW)
+        claimed = await store.claim(job_id, 0, NOW + 9, NOW)
+        assert claimed.state is not None
+        early = await store.settle(meta, claimed.state, "done", None, NOW, 77)
+        assert (early.ok, early.state) == (False, claimed.state)
+        await store.finish(job_id, 0, NOW + 9, "done", 4)
+        overtaken = await store.settle(meta, claimed.state, "failed", "deadline", NOW, 77)
+        assert not overtaken.ok
+        assert overtaken.state is not None
+        assert overtaken.state.done == 1
+        assert (await store.settle(meta, overtaken.state, "partial", "deadline", NOW, None)).ok
+        again = await store.settle(meta, overtaken.state, "cancelled", None, NOW, 77)
+        assert not again.ok
+        assert again.state is not None
+        assert (again.state.status, again.state.error, again.state.expires_at) == ("partial", "deadline", None)
+        assert again.state.flight == {1: Flight(NOW - 5000)}
+
+    asyncio.run(story())
+
+
+def test_pause_and_resume(store: Store) -> None:
+    async def story() -> None:
+        job_id = submission().meta.job_id
+        await store.commit(submission(job_id), NOW)
+        assert not (await store.pause(job_id, "pausing", NOW)).ok
+        assert (await store.pause(job_id, "paused", NOW)).ok
+        assert not (await store.claim(job_id, 0, NOW + 9, NOW)).ok
+        assert not (await store.release(job_id, 3, 1, NOW)).ok
+        resumed = await store.resume(job_id)
+        assert resumed.state is not None
+        assert (resumed.state.status, resumed.state.pausing_at) == ("queued", None)
+        await store.claim(job_id, 0, NOW + 9, NOW)
+        assert (await store.pause(job_id, "pausing", NOW + 1)).ok
+        assert not (await store.end_pause(job_id, NOW)).ok
+        paused = await store.end_pause(job_id, NOW + 1)
+        assert paused.state is not None
+        assert paused.state.status == "paused"
+        assert not (await store.resume(ids.new_job_id(NOW))).ok
+
+    asyncio.run(story())
+
+
+def test_segments_can_be_written_ahead(store: Store) -> None:
+    async def story() -> None:
+        job_id = ids.new_job_id(NOW)
+        segments = [Segment(n, [Spec("https://example.com/")] * 100) for n in range(30)] + [Segment(30, blob="b")]
+        await store.put_segments(job_id, segments, 99)
+        assert await store.get_segment(job_id, 29) == segments[29]
+        assert await store.get_segment(job_id, 30) == segments[30]
+
+    asyncio.run(story())
+
+
+def test_only_its_own_idempotency_record_is_dropped(store: Store) -> None:
+    async def story() -> None:
+        made = submission(idempotency="k")
+        await store.commit(made, NOW)
+        await store.drop_idempotency("k", ids.new_job_id(NOW))
+        assert await store.get_idempotency("k") == made.idempotency
+        await store.drop_idempotency("k", made.meta.job_id)
+        await store.drop_idempotency("k", made.meta.job_id)
+        assert await store.get_idempotency("k") is None
+
+    asyncio.run(story())
+
+
+def test_jobs_are_listed_newest_first_without_the_expired(store: Store) -> None:
+    async def story() -> None:
+        made = [ids.new_job_id(NOW + n) for n in range(5)]
+        for n, job_id in enumerate(made):
+            await store.commit(submission(job_id, expires_in=HOUR if n == 1 else HOUR * 9), NOW)
+        first, more = await store.list_jobs("acme/ann", NOW, None, 2)
+        assert list(first) == [made[4], made[3]]
+        second, _ = await store.list_jobs("acme/ann", NOW + HOUR * 2, more, 9)
+        assert list(second) == [made[2], made[0]]
+        assert await store.count_jobs("acme/ann", NOW + HOUR * 2, 9) == 4
+        assert await store.count_jobs("acme/ann", NOW, 3) >= 3
+        assert await store.list_jobs("acme/bob", NOW, None, 2) == ([], None)
+
+    asyncio.run(story())
+
+
+def test_slots_of_a_job_that_is_gone_can_be_freed(store: Store) -> None:
+    async def story() -> None:
+        made = submission(caller_cap=1, shard_cap=1)
+        await store.commit(made, NOW)
+        await store.forget_live("acme/ann", 0, made.meta.job_id)
+        assert await store.commit(submission(caller_cap=1, shard_cap=1), NOW) == Committed()
+
+    asyncio.run(story())
+
+
+def test_keys_are_kept_with_their_identity(store: Store) -> None:
+    async def story() -> None:
+        record = KeyRecord("abc", "00ff", Identity("acme", "ann", "abc", ("fetch",), {"targets_per_job": 9}), 1234)
+        await store.put_key(record)
+        assert await store.get_key("abc") == record
+        forever = dataclasses.replace(record, expires_at=None)
+        await store.put_key(forever)
+        assert await store.get_key("abc") == forever
+        assert await store.get_key("abd") is None
+
+    asyncio.run(story())
+
+
+def test_an_unknown_version_is_refused(deployed: Any) -> None:
+    import pytest
+
+    from sift.errors import DataUnreadable
+    from sift.store.dynamo import DynamoStore
+    from tests.contract.conftest import new_table
+
+    async def story() -> None:
+        table = new_table(deployed)
+        client = deployed.client("dynamodb")
+        later = DynamoStore(client, table)
+        made = submission()
+        await later.commit(made, NOW)
+        client.update_item(
+            TableName=table,
+            Key={"pk": {"S": f"JOB#{made.meta.job_id}"}, "sk": {"S": "STATE"}},
+            UpdateExpression="SET v = :v",
+            ExpressionAttributeValues={":v": {"N": "2"}},
+        )
+        with pytest.raises(DataUnreadable):
+            await later.get_state(made.meta.job_id)
+        with pytest.raises(DataUnreadable):
+            await later.claim(made.meta.job_id, 0, NOW + 9, NOW)
+        with pytest.raises(DataUnreadable):
+            await later.settle(made.meta, made.state, "cancelled", None, NOW, None)
+
+    asyncio.run(story())

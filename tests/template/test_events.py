@@ -1,0 +1,73 @@
+"""The event files are what the triggers of template.yaml send."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+
+from sift.ids import is_job_id
+from sift.messages import decode
+from tests.template.document import ROOT, Template, events, functions
+
+FILES = sorted((ROOT / "events").glob("*.json"))
+API = [path for path in FILES if path.name.startswith("api-")]
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_file_is_named_after_a_function_and_explained(path: Path, template: Template) -> None:
+    folders = {Path(function["CodeUri"]).name for function in functions(template).values()}
+    assert path.stem.split("-")[0] in folders
+    assert f"| `{path.name}` |" in (ROOT / "events" / "README.md").read_text()
+
+
+def test_every_function_has_an_event(template: Template) -> None:
+    folders = {Path(function["CodeUri"]).name for function in functions(template).values()}
+    assert folders == {path.stem.split("-")[0] for path in FILES}
+
+
+@pytest.mark.parametrize("path", API, ids=lambda path: path.stem)
+def test_api_event_takes_a_route_of_the_template(path: Path, template: Template) -> None:
+    event = _read(path)
+    context = event["requestContext"]
+    routes = {f"{e['Method']} {e['Path']}" for e in events(functions(template)["ApiFunction"], "HttpApi")}
+    assert event["version"] == "2.0"
+    assert event["routeKey"] == context["routeKey"]
+    assert event["routeKey"] in routes
+    assert (context["http"]["method"], context["stage"]) == (event["routeKey"].split()[0], "$default")
+    assert context["http"]["path"] == event["rawPath"]
+    filled = re.sub(r"\{(\w+)\}", lambda m: event["pathParameters"][m[1]], event["routeKey"].split()[1])
+    assert filled == event["rawPath"]
+    assert dict(parse_qsl(event["rawQueryString"])) == event.get("queryStringParameters", {})
+    if "pathParameters" in event:
+        assert is_job_id(event["pathParameters"]["id"])
+    if "body" in event:
+        assert int(event["headers"]["content-length"]) == len(event["body"].encode())
+        assert json.loads(event["body"])["targets"]
+
+
+def test_batch_holds_targets_and_one_message_that_is_none() -> None:
+    *sound, broken = _read(ROOT / "events" / "fetch-batch.json")["Records"]
+    messages = [decode(record["body"]) for record in sound]
+    assert [message.index for message in messages] == [0, 1]
+    assert all(is_job_id(message.job_id) for message in messages)
+    for record, message in zip(sound, messages, strict=True):
+        assert record["attributes"]["MessageGroupId"] == message.job_id
+    with pytest.raises(ValueError, match=r"not a target message|Expecting value"):
+        decode(broken["body"])
+    for record in [*sound, broken]:
+        assert record["md5OfBody"] == hashlib.md5(record["body"].encode()).hexdigest()
+
+
+def test_tick_comes_from_a_schedule() -> None:
+    event = _read(ROOT / "events" / "sweep-schedule.json")
+    assert (event["source"], event["detail-type"], event["detail"]) == ("aws.events", "Scheduled Event", {})

@@ -1,0 +1,79 @@
+"""What the template consists of, and that the linter and the code agree with it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.template.document import ROOT, Template, events, functions, resources, target, variables
+
+FUNCTIONS = {"ApiFunction": "ApiSettings", "FetchFunction": "FetchSettings", "SweepFunction": "SweepSettings"}
+# Powertools' Logger reads these by itself.
+READ_BY_POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
+HANDLER_LINES = 80
+
+
+def _handler(function: dict[str, Any]) -> tuple[Path, str]:
+    module, name = function["Handler"].split(".")
+    return ROOT / function["CodeUri"] / f"{module}.py", name
+
+
+def test_functions_are_those_the_tests_know(template: Template) -> None:
+    assert functions(template).keys() == FUNCTIONS.keys()
+
+
+def test_each_trigger_is_there(template: Template) -> None:
+    # The rules look at what is there; without this, a template without triggers would keep them all.
+    found = functions(template)
+    routes = {f"{event['Method']} {event['Path']}" for event in events(found["ApiFunction"], "HttpApi")}
+    assert routes == {
+        "GET /healthz",
+        "GET /openapi.json",
+        "GET /docs",
+        "POST /v1/jobs",
+        "GET /v1/jobs/{id}",
+        "GET /v1/jobs/{id}/targets",
+        "GET /v1/jobs/{id}/targets/{index}",
+        "GET /v1/jobs/{id}/targets/{index}/content",
+        "POST /v1/jobs/{id}/cancel",
+    }
+    assert [target(event["Queue"]) for event in events(found["FetchFunction"], "SQS")] == ["FetchQueue"]
+    assert len(events(found["SweepFunction"], "Schedule")) == 1
+
+
+def test_the_rules_have_something_to_judge(template: Template) -> None:
+    for kind in ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::IAM::Role", "AWS::Logs::LogGroup"):
+        assert resources(template, kind), kind
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_handler_is_one_short_file(name: str, template: Template) -> None:
+    path, handler = _handler(functions(template)[name])
+    source = path.read_text()
+    assert len(source.splitlines()) <= HANDLER_LINES
+    defined = {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+    assert handler in defined
+    # A module beside the handler would be found by Lambda or by the tests, not by both.
+    assert [other.name for other in path.parent.glob("*.py")] == [path.name]
+
+
+@pytest.mark.parametrize(("name", "model"), FUNCTIONS.items())
+def test_environment_is_what_the_settings_read(name: str, model: str, template: Template) -> None:
+    fields = {
+        field.upper() for field in getattr(importlib.import_module("sift.settings"), model).model_fields
+    }
+    given = set(variables(functions(template)[name]))
+    assert given - READ_BY_POWERTOOLS == fields - READ_BY_POWERTOOLS
+    assert given >= READ_BY_POWERTOOLS
+
+
+def test_linter_is_content() -> None:
+    linter = Path(sys.executable).with_name("cfn-lint")
+    ran = subprocess.run([linter, ROOT / "template.yaml"], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, ""), ran.stdout + ran.stderr
