@@ -185,7 +185,9 @@ def submission(
         expires_at=expires_at,
         flight={index: Flight(NOW - 5000) for index in range(released)},
     )
-    specs = [Spec(f"https://example.com/{i}", {"mode": "raw"} if i else {}, f"id{i}" if i else None) for i in range(total)]
+    specs = [
+        Spec(f"https://example.com/{i}", {"mode": "raw"} if i else {}, f"id{i}" if i else None) for i in range(total)
+    ]
     record = idempotency and Idempotency(idempotency, job_id, work, expires_at)
     return Submission(
         meta=meta,

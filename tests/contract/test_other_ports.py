@@ -14,7 +14,9 @@ JOB = "job_01M8MZ2A0038NKRKAYDXR834MK"
 
 
 def _messages(count: int, size: int = 0) -> list[TargetMessage]:
-    return [TargetMessage(JOB, n, f"https://example.com/{'ü' * size}", {"mode": "text"}, f"id{n}") for n in range(count)]
+    return [
+        TargetMessage(JOB, n, f"https://example.com/{'ü' * size}", {"mode": "text"}, f"id{n}") for n in range(count)
+    ]
 
 
 def test_messages_arrive_whole_and_stay_until_deleted(queues: Any) -> None:

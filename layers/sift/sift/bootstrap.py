@@ -24,7 +24,9 @@ from sift.queue.sqs import SqsDeadLetters, SqsQueue
 from sift.services.advance import Advancer
 from sift.services.control import Controller
 from sift.services.keys import KeyService
+from sift.services.purge import Purger
 from sift.services.read import Reader
+from sift.services.retry import Retrier
 from sift.services.submit import Submitter, Terms, shard_count
 from sift.services.sweep import Sweeper
 from sift.services.work import Worker
@@ -81,6 +83,7 @@ class Api:
     submitter: Submitter
     reader: Reader
     controller: Controller
+    retrier: Retrier
     blobs: S3Blobs
 
 
@@ -109,12 +112,13 @@ def api() -> Api:
     )
     terms = Terms(config.jobs_total, limits, config.deadline_seconds, config.ttl_seconds)
     reader = Reader(store, advancer, clock)
-    queue = SqsQueue(_Lazy("sqs"), config.fetch_queue_url)
+    submitter = Submitter(store, SqsQueue(_Lazy("sqs"), config.fetch_queue_url), blobs, clock, terms)
     return Api(
         keys=KeyService(store, clock),
-        submitter=Submitter(store, queue, blobs, clock, terms),
+        submitter=submitter,
         reader=reader,
-        controller=Controller(reader, advancer),
+        controller=Controller(reader, advancer, store, clock),
+        retrier=Retrier(reader, submitter),
         blobs=blobs,
     )
 
@@ -149,6 +153,7 @@ def sweeper() -> Sweeper:
         SqsQueue(_Lazy("sqs"), config.fetch_queue_url),
         SystemClock(),
         _advancer(config, store),
+        Purger(store, S3Blobs(_Lazy("s3"), config.bucket_name)),
         shards=shard_count(config.jobs_total),
         visibility_seconds=config.visibility_seconds,
     )

@@ -21,6 +21,8 @@ class TargetMessage:
     url: str
     options: Mapping[str, Any] = field(default_factory=dict)
     label: str | None = None
+    #: Attempts of the job that this one retries.
+    attempts: int = 0
 
     def encode(self) -> str:
         """The message body: compact JSON."""
@@ -29,6 +31,8 @@ class TargetMessage:
             body["options"] = dict(self.options)
         if self.label is not None:
             body["id"] = self.label
+        if self.attempts:
+            body["attempts"] = self.attempts
         return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -39,7 +43,14 @@ def decode(body: str) -> TargetMessage:
         version = data["v"]
         if version != VERSION:
             raise DataUnreadable(f"The message has version {version!r}.")
-        message = TargetMessage(data["job"], data["index"], data["url"], data.get("options", {}), data.get("id"))
+        message = TargetMessage(
+            data["job"],
+            data["index"],
+            data["url"],
+            data.get("options", {}),
+            data.get("id"),
+            data.get("attempts", 0),
+        )
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"not a target message: {error!r}") from error
     sound = (
@@ -49,6 +60,7 @@ def decode(body: str) -> TargetMessage:
         and isinstance(message.url, str)
         and isinstance(message.options, dict)
         and (message.label is None or isinstance(message.label, str))
+        and type(message.attempts) is int
     )
     if not sound:
         raise ValueError("not a target message: a field has the wrong type")

@@ -9,22 +9,22 @@ import hmac
 from sift.errors import Malformed
 
 
-def encode(salt: str, index: int) -> str:
-    """A cursor for the slot to go on from; `salt` is the job's own."""
-    text = str(index).encode()
+def encode(salt: str, place: str) -> str:
+    """A cursor for the place to go on from; `salt` is that of the job, or the name of the list."""
+    text = place.encode()
     return base64.urlsafe_b64encode(_seal(salt, text) + text).decode().rstrip("=")
 
 
-def decode(salt: str, cursor: str) -> int:
-    """The slot to go on from. Raises Malformed for anything that `encode` did not make for this job."""
+def decode(salt: str, cursor: str) -> str:
+    """The place to go on from. Raises Malformed for anything that `encode` did not make with this salt."""
     try:
         data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
     except ValueError:
         raise _refused() from None
     seal, text = data[:8], data[8:]
-    if not hmac.compare_digest(seal, _seal(salt, text)) or encode(salt, int(text)) != cursor:
+    if not hmac.compare_digest(seal, _seal(salt, text)) or encode(salt, text.decode()) != cursor:
         raise _refused()
-    return int(text)
+    return text.decode()
 
 
 def _seal(salt: str, text: bytes) -> bytes:
@@ -33,5 +33,5 @@ def _seal(salt: str, text: bytes) -> bytes:
 
 def _refused() -> Malformed:
     return Malformed(
-        "bad_cursor", "The cursor is not one of this job's.", "Start again without it, and pass `next` as it came."
+        "bad_cursor", "The cursor is not one of this list's.", "Start again without it, and pass `next` as it came."
     )

@@ -96,7 +96,15 @@ class Job(BaseModel):
     expires_at: str | None = Field(description="When it will be forgotten; null: never.")
     error: JobError | None
     metadata: dict[str, str]
+    retry_of: str | None = Field(description="The job whose unfinished targets it runs again.")
     reused: bool = Field(default=False, description="An earlier submission of the same work made it.")
+
+
+class JobPage(BaseModel):
+    """Own jobs, newest first."""
+
+    jobs: list[Job]
+    next: str | None = Field(description="Pass it as `cursor` for the next page; null at the end.")
 
 
 class TargetError(BaseModel):

@@ -48,6 +48,11 @@ def answers(model: type[BaseModel], *statuses: int) -> dict[int, Any]:
     return found
 
 
+def no_content_answers(*statuses: int) -> dict[int, Any]:
+    """As `answers`, for a route that answers nothing."""
+    return {204: {"description": "Done."}, **answers(Problem, *statuses)}
+
+
 def content_answers(*statuses: int) -> dict[int, Any]:
     """As `answers`, for bytes of any type."""
     found = answers(Problem, *(status for status in statuses if status >= 400))

@@ -13,14 +13,14 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 import sift
 from sift.api import cursors, openapi, views
-from sift.api.models import Health, Job, JobRequest, Target, TargetPage
+from sift.api.models import Health, Job, JobPage, JobRequest, Target, TargetPage
 from sift.bootstrap import Api, run
 from sift.clock import SystemClock
 from sift.errors import Invalid
 from sift.identity import Identity
-from sift.jobs import Meta, State
+from sift.jobs import Kind, Meta, State, Status
 from sift.services.read import Slot
-from sift.services.submit import Request
+from sift.services.submit import Request, Submitted
 from sift.store.ports import Spec
 
 #: A presigned link is short-lived: it is followed at once.
@@ -28,6 +28,7 @@ LINK_SECONDS = 300
 #: Longest hold of a status read, in seconds: an HTTP API ends a request after 30.
 WAIT_SECONDS = 20
 PAGE_SLOTS = 1_000
+PAGE_JOBS = 100
 KEY_CHARS = 255
 
 JobId = Annotated[str, Path(description="The job's id.")]
@@ -61,10 +62,21 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
     def submit(request: Annotated[JobRequest, Body()]) -> Response[Any]:
         """Submit a batch of URLs. The same work again answers the same job, with `reused: true`."""
         key = app.current_event.headers.get("idempotency-key") or app.current_event.headers.get("x-idempotency-key")
-        submitted = run(services().submitter.submit(identity(), _read(request, key)))
-        body = views.job(submitted.meta, submitted.state, _clock.now_ms(), reused=submitted.reused)
-        location = f"/v1/jobs/{submitted.meta.job_id}"
-        return _json(200 if submitted.reused else 202, body, {"Location": location})
+        return _submitted(run(services().submitter.submit(identity(), _read(request, key))))
+
+    @router.get("/v1/jobs", tags=["jobs"], responses=openapi.answers(JobPage, 200, 400, 401, 422, 503))
+    def jobs(
+        cursor: Annotated[str | None, Query(max_length=200, description="`next` of the page before.")] = None,
+        limit: Annotated[int, Query(ge=1, le=PAGE_JOBS)] = 20,
+        status: Annotated[Status | None, Query(description="Only jobs of this status.")] = None,
+        kind: Annotated[Kind | None, Query(description="Only jobs of this kind.")] = None,
+    ) -> Response[Any]:
+        """Own jobs, newest first. A page may hold fewer than `limit` and still have a next one."""
+        caller = identity()
+        before = None if cursor is None else cursors.decode(caller.caller, cursor)
+        found, more = run(services().reader.jobs(caller, before, limit, functools.partial(_is_job, status, kind)))
+        bodies = [views.job(meta, state, _clock.now_ms()) for meta, state in found]
+        return _json(200, {"jobs": bodies, "next": more and cursors.encode(caller.caller, more)})
 
     @router.get("/v1/jobs/<job_id>", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 422, 503))
     def status(
@@ -80,6 +92,31 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
     def cancel(job_id: JobId) -> Response[Any]:
         """Cancel a job. Doing it again changes nothing; what has finished is kept."""
         return _job(run(services().controller.cancel(identity(), job_id)))
+
+    @router.post("/v1/jobs/<job_id>/pause", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 409, 503))
+    def pause(job_id: JobId) -> Response[Any]:
+        """Pause a job: what is being fetched ends, nothing new starts. Its deadline runs on."""
+        return _job(run(services().controller.pause(identity(), job_id)))
+
+    @router.post("/v1/jobs/<job_id>/resume", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 409, 503))
+    def resume(job_id: JobId) -> Response[Any]:
+        """Go on with a paused job."""
+        return _job(run(services().controller.resume(identity(), job_id)))
+
+    @router.post(
+        "/v1/jobs/<job_id>/retry",
+        tags=["jobs"],
+        responses=openapi.answers(Job, 200, 202, 401, 404, 409, 422, 429, 503),
+    )
+    def retry(job_id: JobId) -> Response[Any]:
+        """Run what failed or never ran as a new job, `retry_of` this one, which stays as it ended."""
+        return _submitted(run(services().retrier.retry(identity(), job_id)))
+
+    @router.delete("/v1/jobs/<job_id>", tags=["jobs"], responses=openapi.no_content_answers(401, 404, 409, 503))
+    def delete(job_id: JobId) -> Response[Any]:
+        """Forget an ended job: it is gone at once, and what it stored is removed in steps."""
+        run(services().controller.delete(identity(), job_id))
+        return Response(204, body="")
 
     @router.get(
         "/v1/jobs/<job_id>/targets",
@@ -133,6 +170,12 @@ def _job(found: tuple[Meta, State]) -> Response[Any]:
     return _json(200, views.job(*found, _clock.now_ms()))
 
 
+def _submitted(submitted: Submitted) -> Response[Any]:
+    body = views.job(submitted.meta, submitted.state, _clock.now_ms(), reused=submitted.reused)
+    location = f"/v1/jobs/{submitted.meta.job_id}"
+    return _json(200 if submitted.reused else 202, body, {"Location": location})
+
+
 def _json(status: int, body: dict[str, Any], headers: dict[str, str | list[str]] | None = None) -> Response[Any]:
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     return Response(status, content_type="application/json", body=text, headers=headers)
@@ -162,7 +205,7 @@ async def _page(
 ) -> dict[str, Any]:
     """A page of slots that stays under the size that one answer may have."""
     meta, _ = await api.reader.job(identity, job_id)
-    first = 0 if cursor is None else cursors.decode(meta.salt, cursor)
+    first = 0 if cursor is None else int(cursors.decode(meta.salt, cursor))
     page = await api.reader.page(identity, job_id, first, limit, functools.partial(_has_status, status))
     bodies: list[dict[str, Any]] = []
     weight = 0
@@ -174,7 +217,11 @@ async def _page(
             go_on = slot.index
             break
         bodies.append(body)
-    return {"targets": bodies, "next": None if go_on is None else cursors.encode(meta.salt, go_on)}
+    return {"targets": bodies, "next": None if go_on is None else cursors.encode(meta.salt, str(go_on))}
+
+
+def _is_job(status: str | None, kind: str | None, meta: Meta, state: State) -> bool:
+    return status in {None, state.status} and kind in {None, meta.kind}
 
 
 def _has_status(status: str | None, slot: Slot) -> bool:

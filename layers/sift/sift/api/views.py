@@ -41,6 +41,7 @@ def job(meta: Meta, state: State, now_ms: int, *, reused: bool = False) -> dict[
             "expires_at": None if state.expires_at is None else rfc3339(state.expires_at * 1000),
             "error": error,
             "metadata": dict(meta.metadata),
+            "retry_of": meta.retry_of,
             "reused": reused,
         }
     ).model_dump()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class MemoryBlobs:
     """Blobs by key, with their media types."""
@@ -15,6 +17,10 @@ class MemoryBlobs:
     async def get(self, key: str) -> bytes | None:
         found = self.blobs.get(key)
         return None if found is None else found[0]
+
+    async def remove(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self.blobs.pop(key, None)
 
     async def link(self, key: str, seconds: int) -> str:
         return f"memory:{key}?seconds={seconds}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 
@@ -12,6 +13,10 @@ class Blobs(Protocol):
 
     async def get(self, key: str) -> bytes | None:
         """The bytes, or None when there is no such blob (any more)."""
+        ...
+
+    async def remove(self, keys: Sequence[str]) -> None:
+        """Delete these; one that is not there is none too many."""
         ...
 
     async def link(self, key: str, seconds: int) -> str:

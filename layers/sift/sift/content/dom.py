@@ -28,12 +28,17 @@ _SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
 
 @dataclass(slots=True)
 class Element:
-    """One element; a child that is a `str` is text. `weight` is for the caller (see `sift.content.article`)."""
+    """One element; a child that is a `str` is text.
+
+    `holds_block` tells of a block anywhere below; `weight` is for the caller (see `sift.content.article`).
+    """
 
     tag: str
     attrs: dict[str, str]
     children: list[Element | str] = field(default_factory=list)
     weight: int = 0
+    parent: Element | None = None
+    holds_block: bool = False
 
     @property
     def is_block(self) -> bool:
@@ -129,8 +134,12 @@ def _build(source: Any) -> tuple[Element, bool]:
             name: " ".join(value) if isinstance(value, list) else value or ""
             for name, value in list(raw.items())[:MAX_ATTRIBUTES]
         }
-        element = Element(tag, attrs)
+        element = Element(tag, attrs, parent=parent)
         parent.children.append(element)
+        if element.is_block:
+            above: Element | None = parent
+            while above is not None and not above.holds_block:
+                above.holds_block, above = True, above.parent
         holder = element if depth < MAX_DEPTH else parent
         waiting += [(child, holder, depth + 1) for child in reversed(list(node.children))]
     return body, flattened

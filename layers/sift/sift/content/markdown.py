@@ -46,7 +46,7 @@ class Renderer:
         out: list[Block] = []
         run: list[Element | str] = []
         for child in element.children:
-            if isinstance(child, str) or not (child.is_block or _holds_block(child)):
+            if isinstance(child, str) or not (child.is_block or child.holds_block):
                 run.append(child)
                 continue
             self._flush(run, out)
@@ -180,11 +180,6 @@ def _settle_headings(blocks: list[Block]) -> list[Block]:
                 continue
         out.append(block)
     return out
-
-
-def _holds_block(element: Element) -> bool:
-    """Whether an inline element has a block somewhere inside (a link around a card, a span around paragraphs)."""
-    return any(below.is_block for below in element.walk())
 
 
 def _around(text: str, before: str, after: str) -> str:

@@ -143,7 +143,7 @@ class Advancer:
 
 def target_message(job_id: str, index: int, spec: Spec) -> TargetMessage:
     """The message of one target."""
-    return TargetMessage(job_id, index, spec.url, spec.options, spec.label)
+    return TargetMessage(job_id, index, spec.url, spec.options, spec.label, spec.attempts)
 
 
 def ended_event(meta: Meta, state: State) -> dict[str, object]:

@@ -51,6 +51,7 @@ def _document(message: TargetMessage, attempts: int, now_ms: int) -> dict[str, A
     return {
         "url": message.url,
         "id": message.label,
+        "options": dict(message.options),
         "media_type": None,
         "chars": None,
         "meta": None,

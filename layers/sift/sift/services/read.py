@@ -16,6 +16,8 @@ from sift.store.ports import Outcome, Spec, Store
 
 #: How often a held status read looks again, in seconds.
 POLL_SECONDS = 0.5
+#: How many jobs one page of a filtered list looks at.
+LIST_LOOKS = 1_000
 
 #: A target's status, in the words of the API.
 Word = str
@@ -30,6 +32,7 @@ class Slot:
     url: str
     label: str | None
     attempts: int
+    options: Mapping[str, Any] = field(default_factory=dict)
     outcome: Outcome | None = None
     error: Mapping[str, Any] | None = None
 
@@ -60,6 +63,29 @@ class Reader:
                 "Check the id; an ended job is kept until its expires_at.",
             )
         return found
+
+    async def jobs(
+        self, identity: Identity, before: str | None, limit: int, accept: Callable[[Meta, State], bool]
+    ) -> tuple[list[tuple[Meta, State]], str | None]:
+        """Up to `limit` jobs of the caller, newest first, older than `before`, and the id to go on before.
+
+        One call looks at no more than `LIST_LOOKS` jobs: with a filter that few pass, a page may be short, even
+        empty, and still have a next one.
+        """
+        taken: list[tuple[Meta, State]] = []
+        looked = 0
+        while True:
+            now = self._clock.now_ms()
+            ids_, more = await self._store.list_jobs(identity.caller, now, before, limit)
+            for meta, state in await self._store.get_jobs(ids_):
+                if len(taken) == limit:
+                    return taken, taken[-1][0].job_id
+                if not state.expired(now) and accept(meta, state):
+                    taken.append((meta, state))
+            looked += limit
+            if more is None or len(taken) == limit or looked >= LIST_LOOKS:
+                return taken, more
+            before = more
 
     async def wait(self, identity: Identity, job_id: str, seconds: float) -> tuple[Meta, State]:
         """As `job`, held until its status or its counts change, or it has ended, or the seconds pass."""
@@ -132,6 +158,7 @@ def _finished(outcome: Outcome) -> Slot:
         document["url"],
         document["id"],
         document["attempts"],
+        document["options"],
         outcome,
         document["error"],
     )
@@ -140,19 +167,19 @@ def _finished(outcome: Outcome) -> Slot:
 def _derived(state: State, index: int, spec: Spec, now_ms: int) -> Slot:
     """A target without an outcome: what the job's state says of it."""
     entry = state.flight.get(index)
-    attempts = entry.claims if entry else 0
+    attempts = spec.attempts + (entry.claims if entry else 0)
     if state.status == "cancelled":
         error = _error("cancelled", "The job was cancelled before this target ran.", "Submit it again.")
-        return Slot(index, "cancelled", spec.url, spec.label, attempts, error=error)
+        return Slot(index, "cancelled", spec.url, spec.label, attempts, spec.options, error=error)
     if state.status in ENDED:
         error = _error(
             "deadline",
             "The job's deadline passed before this target ran.",
             "Submit it again, in a smaller job or with a longer deadline.",
         )
-        return Slot(index, "failed", spec.url, spec.label, attempts, error=error)
+        return Slot(index, "failed", spec.url, spec.label, attempts, spec.options, error=error)
     running = entry is not None and entry.until > now_ms
-    return Slot(index, "running" if running else "pending", spec.url, spec.label, attempts)
+    return Slot(index, "running" if running else "pending", spec.url, spec.label, attempts, spec.options)
 
 
 def _error(code: str, detail: str, hint: str) -> dict[str, Any]:

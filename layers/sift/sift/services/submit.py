@@ -52,6 +52,7 @@ class Request:
     window: int = MAX_WINDOW
     fresh: bool = False
     idempotency_key: str | None = None
+    retry_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,9 @@ class Submitter:
 
     async def _lookup(self, identity: Identity, request: Request) -> Submitted | tuple[Idempotency, str | None]:
         """The job that stands for this work; else the record to write, and the job of a stale one in its place."""
-        work = [[spec.url, dict(spec.options), spec.label] for spec in request.targets]
+        work: list[Any] = [[spec.url, dict(spec.options), spec.label] for spec in request.targets]
+        if request.retry_of is not None:  # work of its own: the original holds the record of the plain submission
+            work.append({"retry_of": request.retry_of})
         work_hash = content_hash(identity.caller, "fetch", work)
         explicit = request.idempotency_key
         key = work_hash if explicit is None else key_hash(identity.caller, explicit)
@@ -201,6 +204,7 @@ class Submitter:
                 metadata=request.metadata,
                 idempotency=record.key if record else None,
                 explicit_key=request.idempotency_key is not None and record is not None,
+                retry_of=request.retry_of,
             )
             answer = await self._store.commit(
                 Submission(

@@ -12,6 +12,7 @@ from sift.errors import DataUnreadable, Unavailable
 from sift.jobs import ACTIVE, ENDED, Flight, State
 from sift.queue.ports import Queue
 from sift.services.advance import Advancer, quiet_since
+from sift.services.purge import Purger
 from sift.store.ports import Store
 
 #: A target that was never claimed is sent again after this, if the queue shows no waiting message (ms) ...
@@ -28,12 +29,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Report:
-    """What a sweep did: jobs looked at, targets sent again, jobs found ended, ends announced, jobs it failed on."""
+    """What a sweep did: jobs looked at, targets sent again, jobs found ended, ends announced, deleted jobs removed
+    for good, jobs it failed on."""
 
     live: int = 0
     resent: int = 0
     ended: int = 0
     announced: int = 0
+    removed: int = 0
     failed: list[str] = field(default_factory=list)
 
 
@@ -46,6 +49,7 @@ class Sweeper:
         queue: Queue,
         clock: Clock,
         advancer: Advancer,
+        purger: Purger,
         *,
         shards: int,
         visibility_seconds: int,
@@ -54,6 +58,7 @@ class Sweeper:
         self._queue = queue
         self._clock = clock
         self._advancer = advancer
+        self._purger = purger
         self._shards = shards
         self._visibility_ms = visibility_seconds * 1000
 
@@ -71,7 +76,21 @@ class Sweeper:
                 await asyncio.gather(*(self._tend(shard, job_id, report) for job_id in some))
             for job_id in await self._store.outbox(shard):
                 await self._announce(shard, job_id, report)
+            await self._remove(shard, seconds_left, report)
         return report
+
+    async def _remove(self, shard: int, seconds_left: Callable[[], float], report: Report) -> None:
+        """Remove deleted jobs, once their end is announced: the announcement reads them."""
+        removals = await self._store.removals(shard)
+        waiting = set(await self._store.outbox(shard)) if removals else set()
+        for job_id in removals:
+            if job_id in waiting:
+                continue
+            try:
+                report.removed += await self._purger.purge(shard, job_id, seconds_left, RESERVE_SECONDS)
+            except (Unavailable, DataUnreadable) as error:
+                _log.warning("%s is removed by the next sweep: %s", job_id, error.detail)
+                report.failed.append(job_id)
 
     async def _tend(self, shard: int, job_id: str, report: Report) -> None:
         try:

@@ -249,7 +249,7 @@ class Worker:
         return keep_failure(claimed.message, claimed.lease, error, self._attempts(claimed), now)
 
     def _attempts(self, claimed: Claimed) -> int:
-        return max(claimed.entry.claims, claimed.received.receives)
+        return claimed.message.attempts + max(claimed.entry.claims, claimed.received.receives)
 
     async def _put_back(self, received: Received, seconds: float) -> str:
         try:

@@ -172,12 +172,12 @@ def idempotency_from(item: Item) -> Idempotency:
 
 
 def pack_specs(specs: Sequence[Spec]) -> bytes:
-    """Targets as they are kept, inline or in a blob: `[url, options, label]` each."""
-    return pack([[spec.url, dict(spec.options), spec.label] for spec in specs])
+    """Targets as they are kept, inline or in a blob: `[url, options, label, attempts]` each."""
+    return pack([[spec.url, dict(spec.options), spec.label, spec.attempts] for spec in specs])
 
 
 def unpack_specs(data: Any) -> list[Spec]:
-    return [Spec(url, options, label) for url, options, label in unpack(data)]
+    return [Spec(*values) for values in unpack(data)]
 
 
 def segment_item(segment: Segment, expires_at: int | None) -> Item:

@@ -27,6 +27,8 @@ from sift.store.ports import (
 
 #: BatchWriteItem takes up to 25 items (DynamoDB API reference, BatchWriteItem).
 BATCH = 25
+#: BatchGetItem takes up to 100 keys.
+READ_BATCH = 100
 
 
 class DynamoStore:
@@ -63,20 +65,12 @@ class DynamoStore:
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     async def put_segments(self, job_id: str, segments: Sequence[Segment], expires_at: int | None) -> None:
-        puts = [
-            {"PutRequest": requests.put(keys.segment(job_id, s.number), codec.segment_item(s, expires_at))}
-            for s in segments
-        ]
-        for first in range(0, len(puts), BATCH):
-            left = puts[first : first + BATCH]
-            for wait in aws.conflict_waits():
-                answer = await aws.call(self._client.batch_write_item, RequestItems={self._table: left})
-                left = answer.get("UnprocessedItems", {}).get(self._table, [])
-                if not left:
-                    break
-                await asyncio.sleep(wait)
-            if left:
-                raise Unavailable("The table did not take every segment of the job.")
+        await self._write_batch(
+            [
+                {"PutRequest": requests.put(keys.segment(job_id, s.number), codec.segment_item(s, expires_at))}
+                for s in segments
+            ]
+        )
 
     async def commit(self, submission: Submission, now_ms: int) -> CommitResult:
         meta, state, record = submission.meta, submission.state, submission.idempotency
@@ -137,6 +131,33 @@ class DynamoStore:
         if "META" not in found or "STATE" not in found:
             return None
         return codec.meta_from(found["META"]), codec.state_from(found["STATE"])
+
+    async def get_jobs(self, job_ids: Sequence[str]) -> Sequence[tuple[Meta, State]]:
+        wanted = [requests.key(pair) for job_id in job_ids for pair in (keys.meta(job_id), keys.state(job_id))]
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for first in range(0, len(wanted), READ_BATCH):
+            left: dict[str, Any] = {self._table: {"Keys": wanted[first : first + READ_BATCH], "ConsistentRead": True}}
+            for wait in aws.conflict_waits():
+                answer = await aws.call(self._client.batch_get_item, RequestItems=left)
+                for wire in answer["Responses"].get(self._table, []):
+                    item = codec.from_wire(wire)
+                    found[item["pk"], item["sk"]] = item
+                left = answer.get("UnprocessedKeys", {})
+                if not left:
+                    break
+                await asyncio.sleep(wait)
+            if left:
+                raise Unavailable("The table did not answer for every job.")
+        jobs = []
+        for job_id in job_ids:
+            meta, state = found.get(keys.meta(job_id)), found.get(keys.state(job_id))
+            if meta is not None and state is not None:
+                jobs.append((codec.meta_from(meta), codec.state_from(state)))
+        return jobs
+
+    async def get_meta(self, job_id: str) -> Meta | None:
+        item = await self._get(keys.meta(job_id))
+        return None if item is None else codec.meta_from(item)
 
     async def get_state(self, job_id: str) -> State | None:
         item = await self._get(keys.state(job_id))
@@ -229,6 +250,7 @@ class DynamoStore:
                 {"Update": requests.remove_id(keys.caller_live(meta.caller), job_id)},
                 {"Update": requests.remove_id(keys.live(meta.shard), job_id)},
                 {"Update": requests.add_id(keys.outbox(meta.shard), job_id)},
+                {"Update": requests.keep_listed(keys.caller_job(meta.caller, job_id), expires_at)},
             ]
         )
         if reasons is None:
@@ -259,6 +281,37 @@ class DynamoStore:
 
     async def leave_outbox(self, shard: int, job_id: str) -> None:
         await self._write(self._client.update_item, requests.remove_id(keys.outbox(shard), job_id))
+
+    async def hide(self, meta: Meta, now_ms: int) -> Changed:
+        listed = {"Key": requests.key(keys.caller_job(meta.caller, meta.job_id))}
+        reasons = await self._transact(
+            [
+                {"Update": requests.hide(meta.job_id, now_ms)},
+                {"Update": requests.add_id(keys.removals(meta.shard), meta.job_id)},
+                {"Delete": listed},
+            ]
+        )
+        return Changed(True, None) if reasons is None else Changed(False, _found(reasons[0]))
+
+    async def removals(self, shard: int) -> Sequence[str]:
+        return await self._ids(keys.removals(shard))
+
+    async def segment_blobs(self, job_id: str, number: int) -> Sequence[str]:
+        return [item["blob"] for item in await self._segment_items(job_id, number) if item.get("blob")]
+
+    async def remove_segment(self, job_id: str, number: int) -> None:
+        items = await self._segment_items(job_id, number)
+        await self._remove([(item["pk"], item["sk"]) for item in items])
+
+    async def _segment_items(self, job_id: str, number: int) -> list[dict[str, Any]]:
+        pk = keys.segment(job_id, number)[0]
+        return await self._query("pk = :pk", {":pk": pk}, consistent=True)
+
+    async def remove_job(self, job_id: str) -> None:
+        await self._remove([keys.meta(job_id), keys.state(job_id)])
+
+    async def leave_removals(self, shard: int, job_id: str) -> None:
+        await self._write(self._client.update_item, requests.remove_id(keys.removals(shard), job_id))
 
     async def forget_live(self, caller: str | None, shard: int, job_id: str) -> None:
         await self._write(self._client.update_item, requests.remove_id(keys.live(shard), job_id))
@@ -302,6 +355,21 @@ class DynamoStore:
     async def _ids(self, pair: tuple[str, str]) -> Sequence[str]:
         item = await self._get(pair)
         return [] if item is None else sorted(item.get("ids", ()))
+
+    async def _remove(self, pairs: Sequence[tuple[str, str]]) -> None:
+        await self._write_batch([{"DeleteRequest": {"Key": requests.key(pair)}} for pair in pairs])
+
+    async def _write_batch(self, writes: Sequence[Mapping[str, Any]]) -> None:
+        for first in range(0, len(writes), BATCH):
+            left = list(writes[first : first + BATCH])
+            for wait in aws.conflict_waits():
+                answer = await aws.call(self._client.batch_write_item, RequestItems={self._table: left})
+                left = answer.get("UnprocessedItems", {}).get(self._table, [])
+                if not left:
+                    break
+                await asyncio.sleep(wait)
+            if left:
+                raise Unavailable("The table did not take the whole batch.")
 
     async def _write(self, operation: Any, request: Mapping[str, Any]) -> Any:
         """A single write; a conflict with a transaction is repeated."""

@@ -25,6 +25,10 @@ def outbox(shard: int) -> tuple[str, str]:
     return f"OUTBOX#{shard}", "OUTBOX"
 
 
+def removals(shard: int) -> tuple[str, str]:
+    return f"REMOVE#{shard}", "REMOVE"
+
+
 def meta(job_id: str) -> tuple[str, str]:
     return f"JOB#{job_id}", "META"
 

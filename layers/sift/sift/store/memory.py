@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from sift.identity import KeyRecord
-from sift.jobs import ACTIVE, COUNTING, LIVE, SEGMENT, Flight, Meta, State, Status
+from sift.jobs import ACTIVE, COUNTING, ENDED, LIVE, SEGMENT, Flight, Meta, State, Status
 from sift.store.ports import (
     CapReached,
     Changed,
@@ -29,6 +29,7 @@ class MemoryStore:
         self.caller_live: dict[str, set[str]] = {}
         self.live: dict[int, set[str]] = {}
         self.outboxes: dict[int, set[str]] = {}
+        self.removing: dict[int, set[str]] = {}
         self.caller_jobs: dict[str, dict[str, int | None]] = {}
         self.metas: dict[str, Meta] = {}
         self.states: dict[str, State] = {}
@@ -79,6 +80,12 @@ class MemoryStore:
         if job_id not in self.metas or job_id not in self.states:
             return None
         return self.metas[job_id], self.states[job_id]
+
+    async def get_jobs(self, job_ids: Sequence[str]) -> Sequence[tuple[Meta, State]]:
+        return [(self.metas[i], self.states[i]) for i in job_ids if i in self.metas and i in self.states]
+
+    async def get_meta(self, job_id: str) -> Meta | None:
+        return self.metas.get(job_id)
 
     async def get_state(self, job_id: str) -> State | None:
         return self.states.get(job_id)
@@ -196,6 +203,7 @@ class MemoryStore:
         self.caller_live.get(meta.caller, set()).discard(meta.job_id)
         self.live.get(meta.shard, set()).discard(meta.job_id)
         self.outboxes.setdefault(meta.shard, set()).add(meta.job_id)
+        self.caller_jobs.setdefault(meta.caller, {})[meta.job_id] = expires_at
         self._set(state, status=status, error=error, ended_at=now_ms, expires_at=expires_at)
         return Changed(True, None)
 
@@ -225,6 +233,38 @@ class MemoryStore:
 
     async def leave_outbox(self, shard: int, job_id: str) -> None:
         self.outboxes.get(shard, set()).discard(job_id)
+
+    async def hide(self, meta: Meta, now_ms: int) -> Changed:
+        state = self.states.get(meta.job_id)
+        if state is None or state.status not in ENDED:
+            return Changed(False, state)
+        self.removing.setdefault(meta.shard, set()).add(meta.job_id)
+        self.caller_jobs.get(meta.caller, {}).pop(meta.job_id, None)
+        self._set(state, expires_at=now_ms // 1000)
+        return Changed(True, None)
+
+    async def removals(self, shard: int) -> Sequence[str]:
+        return sorted(self.removing.get(shard, ()))
+
+    async def segment_blobs(self, job_id: str, number: int) -> Sequence[str]:
+        segment = self.segments.get((job_id, number))
+        blobs = [self.outcomes[key].blob for key in self._segment_outcomes(job_id, number)]
+        return [blob for blob in [segment and segment.blob, *blobs] if blob]
+
+    async def remove_segment(self, job_id: str, number: int) -> None:
+        for key in self._segment_outcomes(job_id, number):
+            del self.outcomes[key]
+        self.segments.pop((job_id, number), None)
+
+    def _segment_outcomes(self, job_id: str, number: int) -> list[tuple[str, int]]:
+        return [key for key in self.outcomes if key[0] == job_id and key[1] // SEGMENT == number]
+
+    async def remove_job(self, job_id: str) -> None:
+        self.metas.pop(job_id, None)
+        self.states.pop(job_id, None)
+
+    async def leave_removals(self, shard: int, job_id: str) -> None:
+        self.removing.get(shard, set()).discard(job_id)
 
     async def forget_live(self, caller: str | None, shard: int, job_id: str) -> None:
         self.live.get(shard, set()).discard(job_id)

@@ -35,11 +35,13 @@ class Idempotency:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One target as submitted, its options merged with the job's. `label` is the caller's own id for it."""
+    """One target as submitted, its options merged with the job's. `label` is the caller's own id for it;
+    `attempts` are those of the job that this one retries."""
 
     url: str
     options: Mapping[str, Any] = field(default_factory=dict)
     label: str | None = None
+    attempts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,12 @@ class Store(Protocol):
         """Meta and state in one read."""
         ...
 
+    async def get_jobs(self, job_ids: Sequence[str]) -> Sequence[tuple[Meta, State]]:
+        """Those of these jobs that exist, in the same order."""
+        ...
+
+    async def get_meta(self, job_id: str) -> Meta | None: ...
+
     async def get_state(self, job_id: str) -> State | None: ...
 
     async def get_segment(self, job_id: str, number: int) -> Segment | None: ...
@@ -191,6 +199,28 @@ class Store(Protocol):
     async def outbox(self, shard: int) -> Sequence[str]: ...
 
     async def leave_outbox(self, shard: int, job_id: str) -> None: ...
+
+    async def hide(self, meta: Meta, now_ms: int) -> Changed:
+        """An ended job is expired from now on, off its caller's list, and up for removal, in one transaction."""
+        ...
+
+    async def removals(self, shard: int) -> Sequence[str]:
+        """Jobs that are up for removal."""
+        ...
+
+    async def segment_blobs(self, job_id: str, number: int) -> Sequence[str]:
+        """The keys of the blobs that one segment names."""
+        ...
+
+    async def remove_segment(self, job_id: str, number: int) -> None:
+        """Delete what one segment holds."""
+        ...
+
+    async def remove_job(self, job_id: str) -> None:
+        """Delete the job's own two items."""
+        ...
+
+    async def leave_removals(self, shard: int, job_id: str) -> None: ...
 
     async def forget_live(self, caller: str | None, shard: int, job_id: str) -> None:
         """Free the slots of a job whose items are gone; never called for a live one."""

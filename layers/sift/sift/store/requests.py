@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sift import ids
-from sift.jobs import ACTIVE, COUNTING, LIVE, Flight, State, Status
+from sift.jobs import ACTIVE, COUNTING, ENDED, LIVE, Flight, State, Status
 from sift.store import codec, keys
 
 Request = dict[str, Any]
@@ -167,6 +167,19 @@ def settle(seen: State, status: Status, error: str | None, now_ms: int, expires_
         update += ", expires_at = :expires"
         values[":expires"] = expires_at
     return _state_update(job_id, update, conditions, values, names)
+
+
+def hide(job_id: str, now_ms: int) -> Request:
+    """The state's part of the removal: an ended job expires now."""
+    return _state_update(job_id, "SET expires_at = :expires", [_any_status(ENDED)], {":expires": now_ms // 1000})
+
+
+def keep_listed(pair: tuple[str, str], expires_at: int | None) -> Request:
+    """The entry in the caller's list is kept as long as the job itself."""
+    if expires_at is None:
+        return {"Key": key(pair), "UpdateExpression": "REMOVE expires_at"}
+    values = codec.to_wire({":expires": expires_at})
+    return {"Key": key(pair), "UpdateExpression": "SET expires_at = :expires", "ExpressionAttributeValues": values}
 
 
 def add_id(pair: tuple[str, str], job_id: str, cap: int | None = None) -> Request:

@@ -1,0 +1,109 @@
+"""HTML to Markdown or text, in one of three ways: the article, the whole page, or its plain text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sift.content.article import Decision, decide, find_root, is_too_little, keep_rule, without_asides
+from sift.content.dom import Page, parse_page, serialize
+from sift.content.markdown import Renderer
+from sift.errors import TargetFailed
+
+MAX_ARTICLE_CHARS = 5_000_000
+
+_LINES = re.compile(r"[ \t\r\f\u00a0]*\n[ \t\r\f\u00a0]*")
+_TAGS = re.compile(r"(\*\*|\*|~~|`)")
+
+
+def read_html(html: str, url: str, mode: str) -> tuple[str, dict[str, Any], list[str]]:
+    """Content, metadata and warnings of a page; `mode` is article, page or text.
+
+    Raises TargetFailed empty when there is no text in it.
+    """
+    page = parse_page(html, url)
+    warnings = []
+    if page.flattened:
+        # Weaker parsers than ours get the bounded tree; the original could hold them up for minutes.
+        html = serialize(page)
+        warnings.append("The page is nested or attributed beyond measure and was flattened.")
+    if len(html) > MAX_ARTICLE_CHARS:
+        decision = Decision("", {})
+        if mode == "article":
+            mode = "page"
+            warnings.append("The page is too large to find its main content; this is the whole page.")
+    else:
+        decision = decide(html, page.base)
+    if mode == "article":
+        content = _article(page, html, decision, warnings)
+    elif mode == "text":
+        content = plain_text(page)
+    else:
+        content = _whole(page, html)
+    if not content.strip():
+        raise TargetFailed(
+            "empty",
+            "The page has no text.",
+            "It may need a browser to build itself; use mode raw to see what it sends.",
+            meta=_describe(page, decision),
+        )
+    return content, _describe(page, decision), warnings
+
+
+def _article(page: Page, html: str, decision: Decision, warnings: list[str]) -> str:
+    rest = without_asides(page.body)
+    rest_text = rest.text()
+    kept = decision.text
+    if is_too_little(kept, rest_text):
+        kept = decide(html, page.base, recall=True).text
+    if kept and not is_too_little(kept, rest_text):
+        keep = keep_rule(kept)
+        content = Renderer(page.base, keep).render(find_root(page.body, keep))
+        if content:
+            return content
+    warnings.append("No main content was found; this is the whole page.")
+    return Renderer(page.base).render(rest) or Renderer(page.base).render(page.body)
+
+
+def _whole(page: Page, html: str) -> str:
+    import html_to_markdown
+
+    options = html_to_markdown.ConversionOptions(
+        base_url=page.base, extract_metadata=False, code_block_style=html_to_markdown.CodeBlockStyle.BACKTICKS
+    )
+    return html_to_markdown.convert(html, options).content or ""
+
+
+def plain_text(page: Page) -> str:
+    """All text of a page, one block a line, without any mark-up."""
+    parts: list[str] = []
+    waiting: list[Any] = [page.body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, str):
+            parts.append(node)
+        elif node.tag == "br":
+            parts.append("\n")
+        elif node.tag in ("td", "th"):
+            parts.append("\t")
+            waiting += reversed(node.children)
+        elif node.is_block:
+            parts.append("\n")
+            waiting.append("\n")
+            waiting += reversed(node.children)
+        else:
+            waiting += reversed(node.children)
+    lines = (re.sub(r"[ \r\f\u00a0]+", " ", line).strip() for line in "".join(parts).split("\n"))
+    return "\n".join(line for line in lines if line) + "\n"
+
+
+def _describe(page: Page, decision: Decision) -> dict[str, Any]:
+    found = decision.metadata
+    return {
+        "title": (found.get("title") or page.title)[:1000] or None,
+        "author": found.get("author", "")[:500] or None,
+        "published": found.get("date", "")[:40] or None,
+        "language": page.language or found.get("language") or None,
+        "description": found.get("description", "")[:2000] or None,
+        "canonical": page.canonical or None,
+    }

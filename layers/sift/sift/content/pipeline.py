@@ -1,0 +1,181 @@
+"""The pipeline of one target: guard, fetch, decode, detect, extract in a child, and the envelope's meta."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sift.content.addresses import parse_allow
+from sift.content.child import Crashed, ForkServer
+from sift.content.client import Fetched, FetchLimits, GuardedClient
+from sift.content.extraction import PRELOAD
+from sift.content.guard import Guard, Resolver, SystemResolver
+from sift.content.pages import check_ranges
+from sift.content.sandbox import ChildLimits
+from sift.content.sniff import parse_media_type, sniff
+from sift.content.transport import PhaseTimeouts
+from sift.errors import TargetFailed
+from sift.targets import Content, FetchOptions
+
+_META_TEXTS = ("charset", "title", "author", "published", "language", "description", "canonical")
+
+
+@dataclass(frozen=True)
+class PipelineSettings:
+    """All that a pipeline can be told.
+
+    `guard_allow`: `address-or-cidr[:port]`, comma-separated; "" is the public internet and nothing beyond.
+    `ca_file`: certificates to trust in place of the bundled ones, for networks with their own authority.
+    `children`: documents parsed at the same time; each may use `child.memory_bytes`, so their sum
+    must fit the function's memory. `extract_s`: wall seconds for one document.
+    """
+
+    guard_allow: str = ""
+    user_agent: str = "sift/0.1"
+    ca_file: str | None = None
+    limits: FetchLimits = field(default_factory=FetchLimits)
+    timeouts: PhaseTimeouts = field(default_factory=PhaseTimeouts)
+    child: ChildLimits = field(default_factory=ChildLimits)
+    children: int = 2
+    extract_s: float = 30.0
+    output_bytes: int = 64 * 1024 * 1024
+
+
+class Pipeline:
+    """Fetches and reads targets; lives as long as the execution environment, on one event loop.
+
+    `resolver` and `now` are for tests and for networks with a resolver of their own.
+    """
+
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        *,
+        resolver: Resolver | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        extractor: ForkServer | None = None,
+    ) -> None:
+        self._settings = settings
+        self._now = now
+        self._own_resolver = SystemResolver() if resolver is None else None
+        guard = Guard(resolver or self._own_resolver or SystemResolver(), parse_allow(settings.guard_allow))
+        self._client = GuardedClient(
+            guard, settings.user_agent, _tls_context(settings.ca_file), settings.limits, settings.timeouts
+        )
+        self._extractor = extractor or ForkServer(
+            "sift.content.extraction:extract",
+            PRELOAD,
+            settings.child,
+            parallel=settings.children,
+            output_bytes=settings.output_bytes,
+        )
+
+    async def run(self, url: str, options: FetchOptions, deadline_s: float) -> Content:
+        """Fetch and read one target within `deadline_s` seconds, whatever happens.
+
+        Raises TargetFailed with a target code (`meta` then holds what is known) or TargetBusy.
+        """
+        started = time.monotonic()
+        if options.pages is not None:
+            check_ranges(options.pages)
+            if options.mode == "raw":
+                raise TargetFailed("bad_pages", "Raw content has no pages.", "Leave `pages` out, or the mode raw.")
+        try:
+            async with asyncio.timeout(deadline_s):
+                if options.mode != "raw":
+                    self._extractor.start()  # it loads its libraries while the page is on its way
+                fetched = await self._client.fetch(url, deadline_s)
+                meta = self._describe(fetched)
+                try:
+                    content = await self._read(fetched, options, deadline_s - (time.monotonic() - started))
+                except TargetFailed as error:
+                    error.status = error.status or fetched.status
+                    error.meta = {**meta, **error.meta}
+                    raise
+        except TimeoutError as error:
+            raise TargetFailed("timeout", "The target took too long.", "Try it again later.") from error
+        meta |= content.meta
+        meta["elapsed_ms"] = round((time.monotonic() - started) * 1000)
+        return Content(content.body, content.media_type, meta)
+
+    async def aclose(self) -> None:
+        """End the child processes and the resolver's threads."""
+        await self._extractor.aclose()
+        if self._own_resolver is not None:
+            self._own_resolver.close()
+
+    def _describe(self, fetched: Fetched) -> dict[str, Any]:
+        warnings = ["A redirect went from https to http."] if fetched.downgraded else []
+        return {
+            "url": fetched.url,
+            "final_url": fetched.final_url,
+            "status": fetched.status,
+            "media_type": parse_media_type(fetched.content_type) or None,
+            **dict.fromkeys(_META_TEXTS),
+            "bytes": len(fetched.body),
+            "chars": None,
+            "pages": None,
+            "truncated": False,
+            "redirects": list(fetched.hops),
+            "fetched_at": self._now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "warnings": warnings,
+        }
+
+    async def _read(self, fetched: Fetched, options: FetchOptions, left_s: float) -> Content:
+        if options.mode == "raw":
+            media_type = parse_media_type(fetched.content_type) or sniff(fetched.body, "").media_type
+            return Content(fetched.body, _printable(fetched.content_type) or media_type, {"media_type": media_type})
+        head = {
+            "url": fetched.final_url,
+            "content_type": fetched.content_type,
+            "mode": options.mode,
+            "pages": options.pages,
+            "engine": "pdfium",
+        }
+        wall_s = max(0.1, min(self._settings.extract_s, left_s))
+        try:
+            answer, body = await self._extractor.run(head, fetched.body, wall_s)
+        except Crashed:
+            if sniff(fetched.body, fetched.content_type).kind != "pdf":
+                raise
+            # pdfium aborts where memory runs out; pypdf counts for itself and says what is wrong.
+            answer, body = await self._extractor.run({**head, "engine": "pypdf"}, fetched.body, wall_s)
+        return _open(answer, body, self._warnings(fetched))
+
+    def _warnings(self, fetched: Fetched) -> Sequence[str]:
+        return self._describe(fetched)["warnings"]
+
+
+def _open(answer: dict[str, Any], body: bytes, warnings: Sequence[str]) -> Content:
+    """A child's answer as Content; nothing in it is taken on trust beyond its types."""
+    error, meta, content_type = answer.get("error"), answer.get("meta"), answer.get("content_type")
+    if isinstance(error, dict):
+        about = error.get("meta")
+        raise TargetFailed(
+            str(error.get("code")),
+            str(error.get("detail")),
+            str(error.get("hint") or ""),
+            meta=about if isinstance(about, dict) else {},
+        )
+    if not isinstance(meta, dict) or not isinstance(content_type, str):
+        raise TargetFailed("damaged", "The document cannot be read.", "Use mode raw to get the bytes.")
+    meta["warnings"] = [*warnings, *map(str, meta.get("warnings") or [])]
+    return Content(body, content_type, meta)
+
+
+def _printable(content_type: str) -> str:
+    """A Content-Type header fit to be sent on: printable ASCII with a valid type, or ""."""
+    valid = content_type.isascii() and content_type.isprintable() and len(content_type) < 200
+    return content_type.strip() if valid and parse_media_type(content_type) else ""
+
+
+def _tls_context(ca_file: str | None) -> ssl.SSLContext:
+    import certifi
+
+    # A file by name: OpenSSL's default paths can be turned by the environment.
+    return ssl.create_default_context(cafile=ca_file or certifi.where())

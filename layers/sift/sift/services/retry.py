@@ -1,0 +1,44 @@
+"""Run again what an ended job did not get done, as a new job."""
+
+from __future__ import annotations
+
+from sift.errors import Conflict, Invalid
+from sift.identity import Identity
+from sift.jobs import ENDED
+from sift.services.read import Reader
+from sift.services.submit import Request, Submitted, Submitter
+from sift.store.ports import Spec
+
+
+class Retrier:
+    """Retries on behalf of a job's caller."""
+
+    def __init__(self, reader: Reader, submitter: Submitter) -> None:
+        self._reader = reader
+        self._submitter = submitter
+
+    async def retry(self, identity: Identity, job_id: str) -> Submitted:
+        """A new job of the targets that failed or never ran, their attempts carried over, through the same caps.
+
+        Retrying the same job again answers the same new job. Raises NotFound, Conflict while the job is live,
+        Invalid when nothing is left to retry, and whatever a submission may be refused with.
+        """
+        meta, state = await self._reader.job(identity, job_id)
+        if state.status not in ENDED:
+            raise Conflict(
+                "invalid_state", f"The job is {state.status}; it can't be retried.", "Wait for its end, or cancel it."
+            )
+        page = await self._reader.page(
+            identity, job_id, 0, state.total, lambda slot: slot.status in {"failed", "cancelled"}
+        )
+        if not page.slots:
+            raise Invalid("nothing_to_retry", "Every target of the job is done.", "Read its targets.")
+        targets = [Spec(slot.url, slot.options, slot.label, slot.attempts) for slot in page.slots]
+        request = Request(
+            targets=targets,
+            options=meta.options,
+            metadata=meta.metadata,
+            window=state.window,
+            retry_of=job_id,
+        )
+        return await self._submitter.submit(identity, request)

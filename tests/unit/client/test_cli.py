@@ -1,0 +1,187 @@
+"""The `sift` command in process: what it prints, writes and answers."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from sift_client.cli import main
+from tests.unit.client.fake_api import FakeApi
+
+A, B = "https://site.example/a.html", "https://site.example/b.html"
+Captured = pytest.CaptureFixture[str]
+
+
+def test_run_writes_the_content_and_prints_the_table(api: FakeApi, folder: Path, capsys: Captured) -> None:
+    api.on_look = lambda: (api.finish(0, "# Größe"), api.finish(1, '{"a": 1}', "application/json"))  # type: ignore[func-returns-value]
+    assert main(["run", A, B, "--mode", "text", "--pages", "1-2", "--window", "2"]) == 0
+    assert api.bodies == [
+        {"targets": [{"url": A}, {"url": B}], "options": {"mode": "text", "pages": "1-2"}, "window": 2}
+    ]
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        "index  url                          status  media type        characters   time  error",
+        "    0  https://site.example/a.html  done    text/markdown              7  1.2 s",
+        "    1  https://site.example/b.html  done    application/json           8  1.2 s",
+        "job_1: done, 2 done of 2",
+        "2 files in out/job_1/",
+    ]
+    assert err.splitlines() == [
+        "job_1: 2 targets",
+        f"[1/2] 0000 done {A} out/job_1/0000-a.md",
+        f"[2/2] 0001 done {B} out/job_1/0001-b.json",
+    ]
+    assert (folder / "out/job_1/0000-a.md").read_text() == "# Größe"
+
+
+def test_partial_is_3_and_shows_the_error_and_its_hint(api: FakeApi, folder: Path, capsys: Captured) -> None:
+    api.on_look = lambda: (api.finish(0), api.fail(1))  # type: ignore[func-returns-value]
+    assert main(["run", A, B]) == 3
+    out = capsys.readouterr().out
+    assert "http_error (404): The server said no." in out
+    assert "hint: Check the address." in out
+    assert "job_1: partial, 1 done, 1 failed of 2" in out
+
+
+def test_failed_is_1(api: FakeApi, folder: Path) -> None:
+    api.on_look = lambda: api.fail(0)
+    assert main(["run", A]) == 1
+
+
+def test_control_characters_do_not_reach_the_terminal(api: FakeApi, folder: Path, capsys: Captured) -> None:
+    api.on_look = lambda: api.fail(0, detail="\x1b[2Jgone\r")
+    assert main(["run", "https://site.example/\x1b]0;x\x07"]) == 1
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+    assert "\r" not in out + err
+
+
+def test_content_that_cannot_be_saved_is_4(api: FakeApi, folder: Path, capsys: Captured) -> None:
+    api.on_look = lambda: api.finish(0)
+    api.fail_next("/content", 500, {"code": "internal", "detail": "Broken.", "hint": ""})
+    assert main(["run", A]) == 4
+    assert "0000 could not be saved: internal: Broken." in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_4(api: FakeApi, folder: Path, capsys: Captured) -> None:
+    (folder / "file").write_text("")
+    api.on_look = lambda: api.finish(0)
+    assert main(["run", A, "--out", "file"]) == 4
+    err = capsys.readouterr().err
+    assert "cannot be written" in err
+    assert "sift wait job_1 --out DIR" in err
+
+
+def test_run_as_json(api: FakeApi, folder: Path, capsys: Captured) -> None:
+    api.on_look = lambda: (api.finish(0), api.fail(1))  # type: ignore[func-returns-value]
+    assert main(["run", A, B, "--json"]) == 3
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert err == ""
+    assert found["job"]["status"] == "partial"
+    assert [target["file"] for target in found["targets"]] == ["out/job_1/0000-a.md", None]
+
+
+def test_a_file_of_targets(api: FakeApi, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["# mine", "", A, json.dumps({"url": B, "options": {"pages": "2"}, "id": "b"})]
+    (folder / "list.txt").write_text("\n".join(lines))
+    assert main(["submit", "--targets", "list.txt"]) == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO(A))
+    assert main(["submit", B, "--targets", "-"]) == 0
+    assert [body["targets"] for body in api.bodies] == [
+        [{"url": A}, {"url": B, "options": {"pages": "2"}, "id": "b"}],
+        [{"url": B}, {"url": A}],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"https://a.example\n{\n", "list.txt, line 2: not JSON"),
+        (b'\n{"uri": "https://a.example"}', "list.txt, line 2: no url"),
+        (b"\xff\xfe", "list.txt cannot be read: it is not UTF-8"),
+        (b"# nothing\n", "no targets"),
+        (None, "list.txt cannot be read: No such file or directory"),
+    ],
+)
+def test_a_file_of_targets_that_is_none(
+    api: FakeApi, folder: Path, capsys: Captured, content: bytes | None, message: str
+) -> None:
+    if content is not None:
+        (folder / "list.txt").write_bytes(content)
+    assert main(["run", "--targets", "list.txt"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"sift: {message}")
+    assert "hint: " in err
+    assert api.requests == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["nonsense"], ["run", "--mode", "best", A], ["run", "--window", "many", A], ["wait"], ["status", "a", "b"]],
+)
+def test_wrong_usage_is_2(arguments: list[str], folder: Path, capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "usage: sift" in capsys.readouterr().err
+
+
+def test_run_without_targets_is_2(folder: Path, capsys: Captured) -> None:
+    assert main(["run"]) == 2
+    assert "no targets" in capsys.readouterr().err
+
+
+def test_submit_prints_the_id_alone(api: FakeApi, folder: Path, capsys: Captured) -> None:
+    assert main(["submit", A]) == 0
+    out, err = capsys.readouterr()
+    assert out == "job_1\n"
+    assert "sift wait job_1" in err
+
+
+def test_status(api: FakeApi, folder: Path, capsys: Captured) -> None:
+    api.make_job([{"url": A}, {"url": B}])
+    api.finish(0)
+    assert main(["status", "job_1"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "job_1: running, 1 done, 1 pending of 2"
+    assert main(["status", "job_1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"]["done"] == 1
+    api.on_look = lambda: api.fail(1)
+    assert main(["status", "job_1", "--wait"]) == 3
+
+
+def test_results_and_cancel(api: FakeApi, folder: Path, capsys: Captured) -> None:
+    api.make_job([{"url": A}, {"url": B}])
+    api.finish(0, "text")
+    assert main(["results", "job_1", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line.get("content") for line in lines] == ["text", None]
+    assert main(["cancel", "job_1"]) == 0
+    assert capsys.readouterr().out == "job_1: cancelled, 1 done, 1 cancelled of 2\n"
+    assert main(["results", "job_1"]) == 0
+    assert "cancelled" in capsys.readouterr().out
+
+
+def test_an_api_error_is_said_and_no_traceback(api: FakeApi, folder: Path, capsys: Captured) -> None:
+    assert main(["status", "job_none"]) == 4
+    assert capsys.readouterr().err == "sift: not_found: There is no such job.\nhint: Check the id.\n"
+    assert main(["status", "job_1", "--key", "sift_wrong"]) == 4
+    assert "unauthenticated" in capsys.readouterr().err
+    api.fail_next("", 500, {"code": "internal", "detail": "Oh.", "hint": "", "request_id": "req-7"})
+    assert main(["status", "job_1"]) == 4
+    assert capsys.readouterr().err == "sift: internal: Oh.\nrequest: req-7\n"
+
+
+def test_a_service_that_goes_away_leaves_word_how_to_go_on(api: FakeApi, folder: Path, capsys: Captured) -> None:
+    api.fail_next("/targets", 403, {"code": "forbidden", "detail": "No more.", "hint": "Ask for rights."})
+    assert main(["run", A]) == 4
+    assert "hint: Ask for rights. The job goes on: sift wait job_1" in capsys.readouterr().err
+
+
+def test_nothing_configured(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.delenv("SIFT_URL")
+    assert main(["status", "job_1"]) == 4
+    assert "no sift service is known" in capsys.readouterr().err
