@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from sift_client.client import Sift
+from sift_client.client import LONGEST_WAIT_S, Sift
 from sift_client.errors import SiftApiError
 from sift_client.files import name_file, name_folder, write_file
 from sift_client.shapes import ENDED_JOB, ENDED_TARGET, Job, Slot
-
-#: Shorter than the service's longest hold: a change that falls between two requests is seen this much later at most.
-WAIT_S = 5
 
 #: At least this long from one look to the next, so that many quick changes do not become many requests.
 PAUSE_S = 0.4
@@ -69,6 +66,7 @@ class Follower:
         Raises the client's errors and OSError (a file that cannot be written); the job itself goes on all the same.
         """
         followed = self.followed
+        wait = 1
         while True:
             started = time.monotonic()
             live = followed.job["status"] not in ENDED_JOB
@@ -78,7 +76,9 @@ class Follower:
             if not live:
                 return followed
             self._sleep(max(0.0, PAUSE_S - (time.monotonic() - started)))
-            followed.job = self._client.get(self._job_id, wait=WAIT_S)
+            before, followed.job = followed.job, self._client.get(self._job_id, wait=wait)
+            # A change that falls between two requests is not waited for, so holds are short while much changes.
+            wait = min(2 * wait, LONGEST_WAIT_S) if followed.job["counts"] == before["counts"] else 1
 
     def _read_ended(self, live: bool) -> Iterator[Slot]:
         cursor = self._cursor

@@ -35,7 +35,7 @@ SAMPLES = (
     Sample("/slow", {"mode": "article"}, holds="forty-one log books"),
     Sample("/busy?id={visit}", {"mode": "article"}, holds="A nail in the bridge"),
     Sample("/no-such-page.html", error="http_error"),
-    Sample("/de/hochwasser.html", holds="große Flut"),
+    Sample("/de/hochwasser.html", holds="Größere Städte flussabwärts"),
     Sample("/ru/ledokol.html", holds="Стояли на льду"),
     Sample("/ja/minato.html", holds="値段は声で決まる"),
     Sample("/zh/duchuan.html", holds="船工王喆"),

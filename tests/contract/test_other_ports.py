@@ -80,3 +80,16 @@ def test_blobs_are_kept_by_key(blobs: Blobs) -> None:
 
 def test_events_are_taken(bus: Bus) -> None:
     asyncio.run(bus.publish("Sift Job Ended", json.loads('{"job_id": "x", "counts": {"done": 1}}')))
+
+
+def test_blobs_are_removed_and_removing_them_again_does_no_harm(blobs: Blobs) -> None:
+    async def story() -> None:
+        keys = [content_key(JOB, n, 1) for n in range(3)]
+        for key in keys:
+            await blobs.put(key, b"x", "text/plain")
+        await blobs.remove(keys[:2])
+        await blobs.remove(keys[:2])
+        await blobs.remove([])
+        assert [await blobs.get(key) for key in keys] == [None, None, b"x"]
+
+    asyncio.run(story())

@@ -9,7 +9,7 @@ from typing import Any
 from sift import ids
 from sift.identity import Identity, KeyRecord
 from sift.jobs import Flight
-from sift.store.ports import CapReached, Committed, Duplicate, Segment, Spec, Store
+from sift.store.ports import CapReached, Committed, Duplicate, Outcome, Segment, Spec, Store
 from tests.contract.conftest import HOUR, NOW, submission
 
 
@@ -283,5 +283,66 @@ def test_an_unknown_version_is_refused(deployed: Any) -> None:
             await later.claim(made.meta.job_id, 0, NOW + 9, NOW)
         with pytest.raises(DataUnreadable):
             await later.settle(made.meta, made.state, "cancelled", None, NOW, None)
+
+    asyncio.run(story())
+
+
+def test_a_deleted_job_is_hidden_at_once_and_removed_in_steps(store: Store) -> None:
+    async def story() -> None:
+        made = submission(total=2)
+        meta, job_id = made.meta, made.meta.job_id
+        await store.commit(made, NOW)
+        live = await store.hide(meta, NOW)
+        assert (live.ok, live.state) == (False, made.state)
+        await store.settle(meta, made.state, "cancelled", None, NOW, (NOW + HOUR) // 1000)
+        await store.put_outcome(job_id, Outcome(0, 5, "done", 1, {}, blob="blob-0"), None)
+        await store.put_outcome(job_id, Outcome(1, 5, "done", 1, {}, content=b"x"), None)
+        assert (await store.hide(meta, NOW)).ok
+        assert (await store.hide(meta, NOW)).ok  # repeated after a lost answer
+        state = await store.get_state(job_id)
+        assert state is not None
+        assert state.expired(NOW)
+        assert await store.list_jobs("acme/ann", NOW, None, 9) == ([], None)
+        assert await store.count_jobs("acme/ann", NOW, 9) == 0
+        assert await store.removals(0) == [job_id]
+        assert await store.segment_blobs(job_id, 0) == ["blob-0"]
+        for _ in range(2):
+            await store.remove_segment(job_id, 0)
+            assert await store.get_segment_outcomes(job_id, 0, 0, 99) == {}
+            assert await store.get_segment(job_id, 0) is None
+            assert await store.segment_blobs(job_id, 0) == []
+            assert await store.get_meta(job_id) in (meta, None)
+            await store.remove_job(job_id)
+            assert await store.get_job(job_id) is None
+            await store.leave_removals(0, job_id)
+            assert await store.removals(0) == []
+
+    asyncio.run(story())
+
+
+def test_the_list_forgets_a_job_when_the_job_does(store: Store) -> None:
+    async def story() -> None:
+        made = submission()
+        await store.commit(made, NOW)
+        await store.settle(made.meta, made.state, "cancelled", None, NOW, NOW // 1000 + 60)
+        assert await store.count_jobs("acme/ann", NOW, 9) == 1
+        assert await store.count_jobs("acme/ann", NOW + 61_000, 9) == 0
+        assert await store.list_jobs("acme/ann", NOW + 61_000, None, 9) == ([], None)
+
+    asyncio.run(story())
+
+
+def test_many_jobs_are_read_at_once_in_the_order_asked(store: Store) -> None:
+    async def story() -> None:
+        made = [submission() for _ in range(60)]  # 120 items: more than one request of 100 keys
+        for one in made:
+            await store.commit(dataclasses.replace(one, caller_cap=99, shard_cap=99), NOW)
+        newest_first = [one.meta.job_id for one in reversed(made)]
+        asked = [newest_first[0], ids.new_job_id(NOW), *newest_first[1:]]
+        found = await store.get_jobs(asked)
+        assert [meta.job_id for meta, _ in found] == newest_first
+        assert found[0] == (made[-1].meta, made[-1].state)
+        assert await store.get_meta(asked[0]) == made[7].meta
+        assert await store.get_jobs([]) == []
 
     asyncio.run(story())

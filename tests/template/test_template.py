@@ -42,6 +42,11 @@ def test_each_trigger_is_there(template: Template) -> None:
         "GET /v1/jobs/{id}/targets/{index}",
         "GET /v1/jobs/{id}/targets/{index}/content",
         "POST /v1/jobs/{id}/cancel",
+        "POST /v1/jobs/{id}/pause",
+        "POST /v1/jobs/{id}/resume",
+        "POST /v1/jobs/{id}/retry",
+        "DELETE /v1/jobs/{id}",
+        "GET /v1/jobs",
     }
     assert [target(event["Queue"]) for event in events(found["FetchFunction"], "SQS")] == ["FetchQueue"]
     assert len(events(found["SweepFunction"], "Schedule")) == 1

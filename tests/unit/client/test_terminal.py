@@ -35,7 +35,10 @@ def start(folder: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     yield run
     for process in running:
         process.kill()
-        process.communicate()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream:
+                stream.close()
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

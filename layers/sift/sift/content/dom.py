@@ -9,7 +9,8 @@ from html import escape
 from typing import Any
 from urllib.parse import urljoin
 
-MAX_DEPTH = 512
+# Browsers and turbohtml stop at 512 levels, libxml2 (under trafilatura) loses what lies below 256.
+MAX_DEPTH = 200
 MAX_ATTRIBUTES = 256
 
 _DROPPED = frozenset(
@@ -117,7 +118,7 @@ def _build(source: Any) -> tuple[Element, bool]:
     if source is None:
         return body, False
     flattened = False
-    # A node below the depth limit is hung up at the limit: its text stays, its nesting goes.
+    # An element below the depth limit goes, what it holds is hung up at the limit.
     waiting: list[tuple[Any, Element, int]] = [(child, body, 1) for child in reversed(list(source.children))]
     while waiting:
         node, parent, depth = waiting.pop()
@@ -134,14 +135,18 @@ def _build(source: Any) -> tuple[Element, bool]:
             name: " ".join(value) if isinstance(value, list) else value or ""
             for name, value in list(raw.items())[:MAX_ATTRIBUTES]
         }
+        below = list(reversed(list(node.children)))
+        if depth > MAX_DEPTH and below:
+            parent.children.append(" ")
+            waiting += [(child, parent, depth) for child in below]
+            continue
         element = Element(tag, attrs, parent=parent)
         parent.children.append(element)
         if element.is_block:
             above: Element | None = parent
             while above is not None and not above.holds_block:
                 above.holds_block, above = True, above.parent
-        holder = element if depth < MAX_DEPTH else parent
-        waiting += [(child, holder, depth + 1) for child in reversed(list(node.children))]
+        waiting += [(child, element, depth + 1) for child in below]
     return body, flattened
 
 

@@ -66,10 +66,15 @@ def _article(page: Page, html: str, decision: Decision, warnings: list[str]) -> 
 
 
 def _whole(page: Page, html: str) -> str:
+    if page.flattened:
+        return Renderer(page.base, images=True).render(page.body)
     import html_to_markdown
 
     options = html_to_markdown.ConversionOptions(
-        base_url=page.base, extract_metadata=False, code_block_style=html_to_markdown.CodeBlockStyle.BACKTICKS
+        base_url=page.base,
+        extract_metadata=False,
+        preprocessing=html_to_markdown.PreprocessingOptions(enabled=False),
+        code_block_style=html_to_markdown.CodeBlockStyle.BACKTICKS,
     )
     return html_to_markdown.convert(html, options).content or ""
 

@@ -125,7 +125,9 @@ class Renderer:
             return []
         whole = Renderer(self._base, images=self._images)
         rendered = [[whole.cell(cell) if cell is not None else "" for cell in row] for row in grid]
-        caption = next((child for child in element.children if isinstance(child, Element) and child.tag == "caption"), None)
+        caption = next(
+            (child for child in element.children if isinstance(child, Element) and child.tag == "caption"), None
+        )
         title = collapse(self._inline(caption)).strip() if caption is not None else ""
         return [*([Block(title)] if title else []), Block(render_grid(rendered))]
 

@@ -11,7 +11,6 @@ from sift.content.pages import describe_pages, select_pages
 from sift.errors import TargetFailed
 
 MAX_PAGES = 2000
-_FLAT_NORMAL_DISPLAY = 0
 
 _SPACES = re.compile(r"[ \t\u00a0]+\n")
 _GAPS = re.compile(r"\n{3,}")
@@ -55,9 +54,6 @@ def _read_pdfium(body: bytes, pages: str | None) -> tuple[list[tuple[int, str]],
         total = len(document)
         if total == 0:
             return _read_pypdf(body, pages)
-        has_forms = document.get_formtype() != raw.FORMTYPE_NONE
-        if has_forms:
-            document.init_forms()
         texts = []
         for number in _selection(pages, total):
             try:
@@ -70,10 +66,12 @@ def _read_pdfium(body: bytes, pages: str | None) -> tuple[list[tuple[int, str]],
 
 
 def _page_text(document: Any, index: int) -> str:
+    import pypdfium2.raw as raw
+
     page = document[index]
     try:
         # Flattening turns form fields and annotations into page text; it shows only once the page is loaded again.
-        page.flatten(_FLAT_NORMAL_DISPLAY)
+        raw.FPDFPage_Flatten(page, raw.FLAT_NORMALDISPLAY)
     finally:
         page.close()
     page = document[index]

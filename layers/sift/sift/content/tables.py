@@ -44,7 +44,11 @@ def is_code_table(table: Element) -> Element | None:
     rows = rows_of(table)
     if len(rows) == 1 and len(cells := cells_of(rows[0])) == 2:
         numbers, code = cells
-        if code.find("pre", "code") is not None and numbers.text().split() and all(map(str.isdecimal, numbers.text().split())):
+        if (
+            code.find("pre", "code") is not None
+            and numbers.text().split()
+            and all(map(str.isdecimal, numbers.text().split()))
+        ):
             return code.find("pre") or code
         return None
     return _join_lines(rows)

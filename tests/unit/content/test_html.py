@@ -1,0 +1,202 @@
+"""HTML to content: the article, the whole page, the text, and pages that have broken other readers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from sift.content.html import read_html
+from sift.errors import TargetFailed
+
+URL = "https://site.test/docs/page/"
+PROSE = "The harbour authority published a long statement on the state of the northern pier this morning. "
+
+
+def article(html: str, url: str = URL) -> str:
+    return read_html(html, url, "article")[0]
+
+
+def page_of(body: str, head: str = "") -> str:
+    return (
+        f"<!doctype html><html><head><title>T</title>{head}</head><body><nav><a href='/home'>Home</a></nav>"
+        f"<article><h1>Harbour news</h1><p>{PROSE * 3}</p>{body}<p>{PROSE * 2}</p></article>"
+        "<footer>All rights reserved by nobody in particular</footer></body></html>"
+    )
+
+
+def test_an_article_without_its_surroundings() -> None:
+    content, meta, warnings = read_html(page_of("<h2>Part</h2><p>" + PROSE + "</p>"), URL, "article")
+    assert "northern pier" in content
+    assert "\n\n## Part\n\n" in content
+    assert "rights reserved" not in content
+    assert meta["title"] == "Harbour news"
+    assert warnings == []
+
+
+def test_a_short_notice_keeps_its_heading_apart() -> None:
+    text = ("Notice of a short closure of the hall. " * 7)[:240].strip()
+    content = article(f"<html><body><article><h1>Closed on Monday</h1><p>{text}</p></article></body></html>")
+    assert content.startswith("# Closed on Monday\n\nNotice of a short")
+
+
+def test_an_info_box_is_one_valid_table() -> None:
+    table = """<table><tr><th colspan="2">Harbour of Norden</th></tr>
+      <tr><td>Founded</td><td>1702<br>rebuilt 1911</td></tr>
+      <tr><td>Berths</td><td><p>twelve</p><p>two for ferries</p></td></tr>
+      <tr><td>Lines</td><td><ul><li>North</li><li>South</li></ul></td></tr></table>"""
+    content = article(page_of(table))
+    rows = [line for line in content.splitlines() if line.startswith("|")]
+    assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
+    assert sum(bool(re.fullmatch(r"[|\- ]+", row)) for row in rows) == 1
+    for cell in ("Harbour of Norden", "1702<br>rebuilt 1911", "twelve<br>two for ferries", "North", "South"):
+        assert cell in content
+
+
+def test_a_three_column_table() -> None:
+    table = (
+        "<table><tr><th>Ship</th><th>From</th><th>Time</th></tr>"
+        "<tr><td>Anna</td><td>Oslo</td><td>10:15</td></tr><tr><td>Berta</td><td>a|b</td><td>11:30</td></tr></table>"
+    )
+    assert "| Ship | From | Time |\n| --- | --- | --- |\n| Anna | Oslo | 10:15 |\n| Berta | a\\|b |" in article(
+        page_of(table)
+    )
+
+
+def test_rowspan_keeps_every_row_as_wide() -> None:
+    table = (
+        "<table><tr><th>Day</th><th>Ship</th></tr><tr><td rowspan=2>Monday</td><td>Anna</td></tr>"
+        "<tr><td>Berta</td></tr></table>"
+    )
+    assert "| Monday | Anna |\n|  | Berta |" in article(page_of(table))
+
+
+def test_code_keeps_its_tabs_and_inline_code_its_line() -> None:
+    code = '<pre><code class="language-go">func main() {\n\tif ok {\n\t\treturn\n\t}\n}</code></pre>'
+    content = article(page_of(f"<p>Call <code>main()</code> in a sentence of the manual now.</p>{code}"))
+    assert "Call `main()` in a sentence" in content
+    assert "```go\nfunc main() {\n\tif ok {\n\t\treturn\n\t}\n}\n```" in content
+
+
+def test_list_items_keep_their_markers() -> None:
+    items = (
+        "<ul><li><p>First point of the harbour list</p></li><li><a href='/b'>Second point, a link only</a></li></ul>"
+    )
+    content = article(page_of(items))
+    assert "- First point of the harbour list\n- [Second point, a link only](https://site.test/b)" in content
+
+
+def test_sections_nested_twenty_deep_are_all_there() -> None:
+    sections = "".join(f"<section><h2>Section {n}</h2><p>Number {n}. {PROSE}</p></section>" for n in range(5))
+    content = article("<html><body>" + "<div>" * 20 + sections + "</div>" * 20 + "</body></html>")
+    assert all(f"## Section {n}" in content and f"Number {n}." in content for n in range(5))
+
+
+def test_a_fragment_with_entities() -> None:
+    content = article("Fish &amp; chips &lt;today&gt; <b>only</b>&nbsp;here")
+    assert "Fish & chips" in content
+    assert "<b>" not in content
+
+
+def test_links_are_resolved() -> None:
+    links = (
+        '<p>See <a href="rel">one relative page</a>, <a href="/root">a root one</a>, <a href="../../a/b/">dots</a>, '
+        '<a href="/p%20q/%C3%BC?x=%26">encoded</a> and <a href="javascript:x()">script</a> in this sentence.</p>'
+    )
+    content = article(page_of(links))
+    assert "[one relative page](https://site.test/docs/page/rel)" in content
+    assert "[a root one](https://site.test/root)" in content
+    assert "[dots](https://site.test/a/b/)" in content
+    assert "[encoded](https://site.test/p%20q/%C3%BC?x=%26)" in content
+    assert "javascript" not in content
+    based = article(page_of(links, '<base href="https://example.com/">'))
+    assert "[one relative page](https://example.com/rel)" in based
+
+
+def test_a_listing_laid_out_as_a_table_with_line_numbers() -> None:
+    table = (
+        '<table class="highlighttable"><tr><td class="linenos"><pre>1\n2\n3</pre></td>'
+        '<td class="code"><pre>def f():\n    return 1\n# end</pre></td></tr></table>'
+    )
+    assert "```\ndef f():\n    return 1\n# end\n```" in article(page_of(table))
+    rows = "".join(
+        f'<tr><td class="num" data-line-number="{n}"></td><td class="blob-code">line_{n}()</td></tr>' for n in (1, 2, 3)
+    )
+    assert "```\nline_1()\nline_2()\nline_3()\n```" in article(page_of(f"<table>{rows}</table>"))
+
+
+def test_an_empty_article_falls_back_to_the_page_and_says_so() -> None:
+    cards = "".join(f"<div><a href='/e{n}'>Entry number {n}</a></div>" for n in range(40))
+    content, _, warnings = read_html(f"<html><body><div>{cards}</div></body></html>", URL, "article")
+    assert all(f"Entry number {n}" in content for n in range(40))
+    assert warnings in ([], ["No main content was found; this is the whole page."])
+
+
+def test_a_page_without_text_is_empty() -> None:
+    with pytest.raises(TargetFailed) as caught:
+        read_html("<html><body><div id=root></div><script>boot()</script></body></html>", URL, "article")
+    assert caught.value.code == "empty"
+
+
+def test_the_whole_page() -> None:
+    content, _, _ = read_html(page_of(""), URL, "page")
+    assert "rights reserved" in content
+    assert "(https://site.test/home)" in content
+
+
+def test_the_text_of_a_page() -> None:
+    content, _, _ = read_html(page_of("<script>var x</script><style>b{}</style>"), URL, "text")
+    lines = content.splitlines()
+    assert "Harbour news" in lines
+    assert "var x" not in content
+    assert "<" not in content
+
+
+def test_what_looks_like_markup_in_text_is_escaped() -> None:
+    content = article(page_of("<p># not a heading, *stars* and [brackets] of the harbour</p>"))
+    assert "\\# not a heading, \\*stars\\* and \\[brackets\\]" in content
+
+
+def test_metadata() -> None:
+    head = (
+        '<link rel="canonical" href="/c"><meta name="author" content="Ada Byron">'
+        '<meta name="description" content="On piers."><meta property="article:published_time" content="2024-03-02">'
+    )
+    _, meta, _ = read_html(page_of("", head).replace("<html>", '<html lang="en-GB">'), URL, "article")
+    assert meta["canonical"] == "https://site.test/c"
+    assert meta["author"] == "Ada Byron"
+    assert meta["description"] == "On piers."
+    assert meta["published"] == "2024-03-02"
+    assert meta["language"] == "en-GB"
+
+
+@pytest.mark.parametrize("mode", ["article", "page", "text"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<div>" * 20_000 + PROSE * 5,
+        "<p " + " ".join(f"a{n}=1" for n in range(20_000)) + f">{PROSE * 5}",
+        "<table><tr><td>" * 2_000 + PROSE * 5,
+        "<ul><li>" * 3_000 + PROSE * 5,
+        "<blockquote>" * 3_000 + PROSE * 5,
+        "<b><i>" * 3_000 + PROSE * 5,
+        "<span>" * 3_000 + f"<p>{PROSE * 5}</p>",
+    ],
+    ids=["divs", "attributes", "tables", "lists", "quotes", "emphasis", "spans"],
+)
+def test_pages_nested_beyond_measure_are_flattened(body: str, mode: str) -> None:
+    import sys
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)  # as in a child
+    try:
+        content, _, warnings = read_html(f"<html><body>{body}</body></html>", URL, mode)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert "northern pier" in content
+    assert any("flattened" in warning for warning in warnings)
+
+
+def test_spans_that_claim_the_world() -> None:
+    table = "<table><tr><td colspan=99999999>wide cell of the harbour</td><td rowspan=65000>b</td></tr></table>"
+    assert len(article(page_of(table * 5))) < 20_000

@@ -1,0 +1,61 @@
+"""The message of a target: what it carries, and what is taken for none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sift.errors import DataUnreadable
+from sift.messages import TargetMessage, decode
+
+GOOD: dict[str, Any] = {"v": 1, "job": "job_0", "index": 3, "url": "https://example.com/"}
+
+text = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.builds(TargetMessage, text, st.integers(0, 10**6), text, st.dictionaries(text, text | st.booleans()), st.none() | text))
+def test_a_message_comes_back_as_it_went(message: TargetMessage) -> None:
+    assert decode(message.encode()) == message
+
+
+def test_a_message_says_no_more_than_it_must() -> None:
+    assert json.loads(TargetMessage("job_0", 3, "https://example.com/").encode()) == GOOD
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "", " ", "not json", "{", "null", "3", "[]", '"text"', "{}", "[" * 100_000, '{"v":1}', '{"v":null}', "\ud800",
+        *[json.dumps({**GOOD, **wrong}) for wrong in (
+            {"job": None}, {"job": 3}, {"index": "3"}, {"index": -1}, {"index": 1.0}, {"index": True}, {"index": None},
+            {"url": None}, {"url": []}, {"options": []}, {"options": None}, {"options": "mode"}, {"id": 7}, {"id": {}},
+        )],
+        *[json.dumps({name: value for name, value in GOOD.items() if name != left_out}) for left_out in GOOD],
+    ],
+)  # fmt: skip
+def test_what_was_never_a_message(body: str) -> None:
+    if body == '{"v":null}':
+        with pytest.raises(DataUnreadable):
+            decode(body)
+        return
+    with pytest.raises(ValueError, match="."):
+        decode(body)
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", [1], {"a": 1}])
+def test_a_later_version_is_refused_and_not_guessed(version: Any) -> None:
+    with pytest.raises(DataUnreadable):
+        decode(json.dumps({**GOOD, "v": version}))
+
+
+@given(st.text() | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)).map(json.dumps))
+def test_nothing_else_ever_escapes(body: str) -> None:
+    try:
+        decode(body)
+    except (ValueError, DataUnreadable):
+        return
+    raise AssertionError("no message, and it was taken for one")

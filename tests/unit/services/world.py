@@ -1,0 +1,217 @@
+"""A whole sift in memory, with a clock that is set by the test and a site whose answers are."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from sift.blobs.memory import MemoryBlobs
+from sift.events.memory import MemoryBus
+from sift.identity import Identity, Limits
+from sift.jobs import ENDED, State
+from sift.queue.memory import MemoryQueue
+from sift.services.advance import Advancer
+from sift.services.control import Controller
+from sift.services.keys import KeyService
+from sift.services.read import Reader
+from sift.services.submit import Request, Submitted, Submitter, Terms, shard_count
+from sift.services.sweep import Report, Sweeper
+from sift.services.work import Received, Worker
+from sift.store.memory import MemoryStore
+from sift.store.ports import Spec
+from sift.targets import Content
+from tests.unit.services.faults import Killed, Life, Plan
+
+NOW = 1_796_000_000_000
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+VISIBILITY_SECONDS = 540
+LEASE_SECONDS = 100
+
+ANN = Identity("acme", "ann", "00000000000a")
+BOB = Identity("acme", "bob", "00000000000b")
+
+
+class FakeClock:
+    """Stands still until it is moved; a wait moves it."""
+
+    def __init__(self, now: int = NOW) -> None:
+        self.now = now
+
+    def now_ms(self) -> int:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += round(seconds * 1000)
+        await asyncio.sleep(0)
+
+
+class Site:
+    """What the targets answer: `answers` by URL, one for each try, the last one for ever after; `during` runs while
+    a URL is being fetched."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, list[Content | BaseException]] = {}
+        self.during: dict[str, Callable[[], Awaitable[None]]] = {}
+        self.fetched: list[str] = []
+        self.deadlines: list[float] = []
+        self.options: list[Mapping[str, Any]] = []
+        self.at_once: list[frozenset[str]] = []
+        self._under_way: set[str] = set()
+
+    async def fetch(self, url: str, options: Mapping[str, Any], deadline_s: float) -> Content:
+        self.fetched.append(url)
+        self.options.append(options)
+        self.deadlines.append(deadline_s)
+        self._under_way.add(url)
+        self.at_once.append(frozenset(self._under_way))
+        try:
+            if url in self.during:
+                await self.during.pop(url)()
+            await asyncio.sleep(0)
+            answers = self.answers.get(url, [page(url)])
+            answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        finally:
+            self._under_way.discard(url)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+def page(text: str) -> Content:
+    return Content(text.encode(), "text/markdown; charset=utf-8", {"status": 200, "chars": len(text)})
+
+
+def urls(count: int, start: int = 0) -> list[str]:
+    return [f"https://example.com/{number}" for number in range(start, start + count)]
+
+
+class World:
+    """All state is in the ports; `restart` is a new process over the same state."""
+
+    def __init__(
+        self,
+        *,
+        jobs_total: int = 8,
+        deadline_seconds: int = 86_400,
+        ttl_seconds: int = 3_600,
+        limits: Limits | None = None,
+    ) -> None:
+        self.clock = FakeClock()
+        self.store = MemoryStore()
+        self.queue = MemoryQueue(self.clock, VISIBILITY_SECONDS)
+        self.blobs = MemoryBlobs()
+        self.bus = MemoryBus()
+        self.site = Site()
+        self.limits = limits or Limits(
+            targets_per_job=10_000, jobs_per_caller=5, retained_jobs=1_000, job_bytes=1_000_000
+        )
+        self.terms = Terms(jobs_total, self.limits, deadline_seconds, ttl_seconds)
+        self.restart()
+
+    def restart(self, plan: Plan | None = None) -> Life:
+        """A new process, whose calls meet the faults of the plan."""
+        self.life = life = Life(plan)
+        store, queue = life.wrap("store", self.store), life.wrap("queue", self.queue)
+        blobs, bus = life.wrap("blobs", self.blobs), life.wrap("bus", self.bus)
+        self.advancer = Advancer(store, queue, blobs, bus, self.clock)
+        self.submitter = Submitter(store, queue, blobs, self.clock, self.terms)
+        self.reader = Reader(store, self.advancer, self.clock)
+        self.controller = Controller(self.reader, self.advancer)
+        self.keys = KeyService(store, self.clock)
+        self.worker = self.make_worker(life)
+        self.sweeper = Sweeper(
+            store, queue, self.clock, self.advancer,
+            shards=shard_count(self.terms.jobs_total), visibility_seconds=VISIBILITY_SECONDS,
+        )  # fmt: skip
+        return life
+
+    def make_worker(self, life: Life | None = None) -> Worker:
+        """One more worker, of a process of its own unless `life` is given."""
+        life = life or Life()
+        store, queue = life.wrap("store", self.store), life.wrap("queue", self.queue)
+        blobs = life.wrap("blobs", self.blobs)
+        advancer = Advancer(store, queue, blobs, life.wrap("bus", self.bus), self.clock)
+        return Worker(
+            store=store, queue=queue, dead_letters=life.wrap("dead", self.queue), blobs=blobs, clock=self.clock,
+            advancer=advancer, fetch=self.site.fetch, lease_seconds=LEASE_SECONDS,
+            random_source=random.Random(len(self.site.fetched)),
+        )  # fmt: skip
+
+    # what a user does
+
+    async def submit(self, count: int = 3, *, who: Identity = ANN, **request: Any) -> Submitted:
+        specs = request.pop("targets", None) or [Spec(url) for url in urls(count)]
+        return await self.submitter.submit(who, Request(targets=specs, **request))
+
+    # what the queue's mapping does
+
+    async def deliver(self, most: int = 10, worker: Worker | None = None, seconds: float = 90.0) -> list[str]:
+        """One batch to the worker; the messages that it does not keep are deleted. Answers with the kept ones."""
+        batch = [Received(receipt, receipt, m.body, m.receives) for receipt, m in self.queue.receive(most)]
+        kept = await (worker or self.worker).run_batch(batch, lambda: seconds)
+        for received in batch:
+            if received.message_id not in kept:
+                self.queue.delete(received.receipt)
+        return kept
+
+    async def drain(self) -> None:
+        """Batches until nothing is visible."""
+        while await self.queue.visible():
+            await self.deliver()
+
+    async def sweep(self) -> Report:
+        return await self.sweeper.sweep(lambda: 55.0)
+
+    async def run_on(self, minutes: int = 60) -> None:
+        """Time passes in steps of a second or of a minute, with batches and a sweep a minute, until nothing is live
+        or waits to be announced. A process that dies is followed by a new one."""
+        for _ in range(minutes):
+            try:
+                await self.drain()
+                await self.sweep()
+            except Killed:
+                await self.bury_process()
+            if self.quiet():
+                return
+            self.clock.now += MINUTE
+        raise AssertionError(f"not quiet after {minutes} minutes: {self.store.states}")
+
+    async def bury_process(self) -> None:
+        for _ in range(50):  # what still ran of it finds out that it is dead
+            await asyncio.sleep(0)
+        self.restart()
+
+    # what a test looks at
+
+    def quiet(self) -> bool:
+        sets = [*self.store.live.values(), *self.store.outboxes.values()]
+        return not any(sets)
+
+    def state(self, job: Submitted | str) -> State:
+        return self.store.states[job if isinstance(job, str) else job.meta.job_id]
+
+    def contents(self) -> Any:
+        """Everything that is kept, to compare."""
+        kept = {name: value for name, value in vars(self.store).items()}
+        return copy.deepcopy((kept, self.queue.waiting, self.queue.buried, self.blobs.blobs, self.bus.published))
+
+    def check(self, job_id: str, statuses: Sequence[str] | None = None) -> None:
+        """What holds of every job that has ended with all its targets worked on."""
+        state = self.state(job_id)
+        meta = self.store.metas[job_id]
+        outcomes = [self.store.outcomes[job_id, index] for index in range(state.total)]
+        assert state.status in ENDED
+        assert not state.flight
+        assert state.released == state.total == state.done + state.failed
+        assert [sum(o.status == word for o in outcomes) for word in ("done", "failed")] == [state.done, state.failed]
+        assert state.bytes == sum(outcome.size for outcome in outcomes)
+        assert job_id not in self.store.live.get(meta.shard, set())
+        assert job_id not in self.store.caller_live.get(meta.caller, set())
+        assert job_id not in self.store.outboxes.get(meta.shard, set())
+        assert [detail["job_id"] for _, detail in self.bus.published].count(job_id) >= 1
+        if statuses is not None:
+            assert [outcome.status for outcome in outcomes] == list(statuses)
