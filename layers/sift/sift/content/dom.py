@@ -14,15 +14,12 @@ MAX_DEPTH = 200
 MAX_ATTRIBUTES = 256
 
 _DROPPED = frozenset(
-    "script style template svg math iframe object embed canvas noscript audio video map "
-    "datalist select option head".split()
+    ["script", "style", "template", "svg", "math", "iframe", "object", "embed", "canvas", "noscript", "audio", "video", "map", "datalist", "select", "option", "head"]
 )
 _BLOCKS = frozenset(
-    "html body address article aside blockquote caption center dd details dialog dir div dl dt fieldset figcaption "
-    "figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre search section summary "
-    "table tbody td tfoot th thead tr ul".split()
+    ["html", "body", "address", "article", "aside", "blockquote", "caption", "center", "dd", "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "legend", "li", "main", "menu", "nav", "ol", "p", "pre", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul"]
 )
-_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+_VOID = frozenset(["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"])
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,60}")
 _SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
 

@@ -15,7 +15,6 @@ PRELOAD = (
     "turbohtml",
     "html_to_markdown",
     "pypdfium2",
-    "pypdf",
     "resiliparse.parse.encoding",
     "sift.content.html",
     "sift.content.pdf",

@@ -12,6 +12,7 @@ RUN, KILL = 1, 2
 
 # Fork server -> handler: document number, wait status as os.waitpid gives it, 1 when the wall limit ended it.
 EXIT = struct.Struct("!III")
+OUT_OF_MEMORY = 2  # a child's exit code
 
 # Handler <-> child, both ways: length of a JSON head, the head, then the body until the end of the stream.
 _HEAD = struct.Struct("!I")

@@ -41,8 +41,8 @@ def read_pdf(body: bytes, pages: str | None, *, separate: str, engine: str) -> t
 
 
 def _read_pdfium(body: bytes, pages: str | None) -> tuple[list[tuple[int, str]], dict[str, Any], int]:
-    import pypdfium2
-    import pypdfium2.raw as raw
+    import pypdfium2  # type: ignore[import-untyped]
+    import pypdfium2.raw as raw  # type: ignore[import-untyped]
 
     try:
         document = pypdfium2.PdfDocument(body)

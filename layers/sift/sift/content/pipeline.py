@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -99,7 +99,8 @@ class Pipeline:
                     raise
         except TimeoutError as error:
             raise TargetFailed("timeout", "The target took too long.", "Try it again later.") from error
-        meta |= content.meta
+        warnings = [*meta["warnings"], *content.meta.get("warnings", [])]
+        meta |= {**content.meta, "warnings": warnings}
         meta["elapsed_ms"] = round((time.monotonic() - started) * 1000)
         return Content(content.body, content.media_type, meta)
 
@@ -145,13 +146,10 @@ class Pipeline:
                 raise
             # pdfium aborts where memory runs out; pypdf counts for itself and says what is wrong.
             answer, body = await self._extractor.run({**head, "engine": "pypdf"}, fetched.body, wall_s)
-        return _open(answer, body, self._warnings(fetched))
-
-    def _warnings(self, fetched: Fetched) -> Sequence[str]:
-        return self._describe(fetched)["warnings"]
+        return _open(answer, body)
 
 
-def _open(answer: dict[str, Any], body: bytes, warnings: Sequence[str]) -> Content:
+def _open(answer: dict[str, Any], body: bytes) -> Content:
     """A child's answer as Content; nothing in it is taken on trust beyond its types."""
     error, meta, content_type = answer.get("error"), answer.get("meta"), answer.get("content_type")
     if isinstance(error, dict):
@@ -164,7 +162,6 @@ def _open(answer: dict[str, Any], body: bytes, warnings: Sequence[str]) -> Conte
         )
     if not isinstance(meta, dict) or not isinstance(content_type, str):
         raise TargetFailed("damaged", "The document cannot be read.", "Use mode raw to get the bytes.")
-    meta["warnings"] = [*warnings, *map(str, meta.get("warnings") or [])]
     return Content(body, content_type, meta)
 
 

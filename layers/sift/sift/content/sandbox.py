@@ -82,11 +82,12 @@ class _Server:
 
     def loop(self) -> None:
         while True:
-            readable, _, _ = select.select([self._control, self._wake_read], [], [], self._patience())
+            control = self._control.fileno()
+            readable, _, _ = select.select([control, self._wake_read], [], [], self._patience())
             if self._wake_read in readable:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wake_read, 4096)
-            if self._control in readable and not self._take_order():
+            if control in readable and not self._take_order():
                 break
             self._end_overdue()
             self._reap()
@@ -129,7 +130,7 @@ class _Server:
                 run_document(channel, self._run)
             code = 0
         except MemoryError:
-            code = 2
+            code = frames.OUT_OF_MEMORY
         finally:
             # No return into the server's loop, and no exit handlers of libraries, whatever happened.
             os._exit(code)
@@ -155,19 +156,13 @@ class _Server:
 
 
 def run_document(channel: socket.socket, run: Entry) -> None:
-    """Read one message from `channel`, run it, and write the answer; memory that runs out is answered as such."""
+    """Read one message from `channel`, run it, and write the answer."""
     parts = []
     while part := channel.recv(1 << 18):
         parts.append(part)
     head, body = frames.unpack(b"".join(parts))
     parts.clear()
-    answer: tuple[dict[str, Any], bytes]
-    try:
-        answer = run(head, body)
-    except (MemoryError, RecursionError) as error:
-        code = "too_large" if isinstance(error, MemoryError) else "damaged"
-        answer = ({"error": {"code": code, "detail": "The document needs more memory than it may use."}}, b"")
-    channel.sendall(frames.pack(*answer))
+    channel.sendall(frames.pack(*run(head, body)))
 
 
 def restrict(limits: ChildLimits) -> None:

@@ -223,6 +223,8 @@ class Submitter:
                     await self._send(job_id, request.targets[:released])
                     return Submitted(meta, state, reused=False)
                 case CapReached("caller"):
+                    if await self._free_lost_slots(identity.caller):
+                        return await self._commit(identity, request, limits, record, stale)
                     raise CallerBusy(
                         "caller_busy",
                         f"{limits.jobs_per_caller} jobs of this caller are live, its cap.",
@@ -241,6 +243,17 @@ class Submitter:
             retry_after=SERVICE_RETRY,
             extra={"cap": "jobs_total", "limit": self._terms.jobs_total},
         )
+
+    async def _free_lost_slots(self, caller: str) -> bool:
+        """Free what is held by jobs that no longer exist: a sweeper that stood still for longer than their
+        retention left them to the table's TTL. Only a refused caller pays for looking."""
+        held = await self._store.caller_live(caller)
+        found = {meta.job_id for meta, _ in await self._store.get_jobs(held)}
+        lost = [job_id for job_id in held if job_id not in found]
+        for job_id in lost:
+            _log.error("%s holds a slot of its caller, and its items are gone: the slot is freed", job_id)
+            await self._store.forget_live(job_id, caller=caller)
+        return bool(lost)
 
     async def _after_race(
         self,

@@ -97,11 +97,11 @@ class Sweeper:
             job = await self._store.get_job(job_id)
             if job is None:
                 _log.error("%s is counted as live, and its items are gone: its slot is freed", job_id)
-                await self._store.forget_live(None, shard, job_id)
+                await self._store.forget_live(job_id, shard=shard)
                 return
             meta, state = job
             if state.status in ENDED:
-                await self._store.forget_live(meta.caller, shard, job_id)
+                await self._store.forget_live(job_id, caller=meta.caller, shard=shard)
                 report.ended += 1
                 return
             await self._advancer.advance(job_id, state)

@@ -1,7 +1,7 @@
 """Items of the table from and to the records of the domain.
 
-Times inside `flight` are kept as milliseconds since the job was made (its id tells when), so that the state of a
-full window stays within one write unit of 1 KB. An item of an unknown version is refused.
+The times of a state are kept as milliseconds since the job was made (its id tells when) under short names, so that
+a full window stays within one write unit of 1 KB. An item of an unknown version is refused.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ def state_item(state: State) -> Item:
         "window": state.window,
         "budget": state.budget,
         "flight": {str(index): flight_value(state.job_id, entry) for index, entry in state.flight.items()},
-        "started_at": None if state.started_at is None else state.started_at - start,
-        "ended_at": None if state.ended_at is None else state.ended_at - start,
-        "pausing_at": None if state.pausing_at is None else state.pausing_at - start,
-        "deadline_at": state.deadline_at - start,
+        "started": None if state.started_at is None else state.started_at - start,
+        "ended": None if state.ended_at is None else state.ended_at - start,
+        "pausing": None if state.pausing_at is None else state.pausing_at - start,
+        "deadline": state.deadline_at - start,
         "expires_at": state.expires_at,
         "error": state.error,
     }
@@ -111,10 +111,10 @@ def state_from(item: Item) -> State:
             int(index): Flight(int(entry["l"]) + start, int(entry["n"]), moment(entry, "b"))
             for index, entry in sorted(item["flight"].items(), key=lambda pair: int(pair[0]))
         },
-        started_at=moment(item, "started_at"),
-        ended_at=moment(item, "ended_at"),
-        pausing_at=moment(item, "pausing_at"),
-        deadline_at=int(item["deadline_at"]) + start,
+        started_at=moment(item, "started"),
+        ended_at=moment(item, "ended"),
+        pausing_at=moment(item, "pausing"),
+        deadline_at=int(item["deadline"]) + start,
         expires_at=_integer(item, "expires_at"),
         error=item.get("error"),
     )

@@ -313,8 +313,12 @@ class DynamoStore:
     async def leave_removals(self, shard: int, job_id: str) -> None:
         await self._write(self._client.update_item, requests.remove_id(keys.removals(shard), job_id))
 
-    async def forget_live(self, caller: str | None, shard: int, job_id: str) -> None:
-        await self._write(self._client.update_item, requests.remove_id(keys.live(shard), job_id))
+    async def caller_live(self, caller: str) -> Sequence[str]:
+        return await self._ids(keys.caller_live(caller))
+
+    async def forget_live(self, job_id: str, *, caller: str | None = None, shard: int | None = None) -> None:
+        if shard is not None:
+            await self._write(self._client.update_item, requests.remove_id(keys.live(shard), job_id))
         if caller is not None:
             await self._write(self._client.update_item, requests.remove_id(keys.caller_live(caller), job_id))
 

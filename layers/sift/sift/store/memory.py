@@ -26,7 +26,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.idempotency: dict[str, Idempotency] = {}
-        self.caller_live: dict[str, set[str]] = {}
+        self.callers: dict[str, set[str]] = {}
         self.live: dict[int, set[str]] = {}
         self.outboxes: dict[int, set[str]] = {}
         self.removing: dict[int, set[str]] = {}
@@ -59,13 +59,13 @@ class MemoryStore:
                 return Duplicate(held)
         if meta.job_id in self.metas:
             return Committed()
-        if len(self.caller_live.get(meta.caller, ())) >= submission.caller_cap:
+        if len(self.callers.get(meta.caller, ())) >= submission.caller_cap:
             return CapReached("caller")
         if len(self.live.get(meta.shard, ())) >= submission.shard_cap:
             return CapReached("shard")
         if record is not None:
             self.idempotency[record.key] = record
-        self.caller_live.setdefault(meta.caller, set()).add(meta.job_id)
+        self.callers.setdefault(meta.caller, set()).add(meta.job_id)
         self.live.setdefault(meta.shard, set()).add(meta.job_id)
         self.metas[meta.job_id] = meta
         self.states[meta.job_id] = submission.state
@@ -200,7 +200,7 @@ class MemoryStore:
                 holds = holds and state.released == state.total and not state.flight
         if not holds:
             return Changed(False, state)
-        self.caller_live.get(meta.caller, set()).discard(meta.job_id)
+        self.callers.get(meta.caller, set()).discard(meta.job_id)
         self.live.get(meta.shard, set()).discard(meta.job_id)
         self.outboxes.setdefault(meta.shard, set()).add(meta.job_id)
         self.caller_jobs.setdefault(meta.caller, {})[meta.job_id] = expires_at
@@ -266,10 +266,14 @@ class MemoryStore:
     async def leave_removals(self, shard: int, job_id: str) -> None:
         self.removing.get(shard, set()).discard(job_id)
 
-    async def forget_live(self, caller: str | None, shard: int, job_id: str) -> None:
-        self.live.get(shard, set()).discard(job_id)
+    async def caller_live(self, caller: str) -> Sequence[str]:
+        return sorted(self.callers.get(caller, ()))
+
+    async def forget_live(self, job_id: str, *, caller: str | None = None, shard: int | None = None) -> None:
+        if shard is not None:
+            self.live.get(shard, set()).discard(job_id)
         if caller is not None:
-            self.caller_live.get(caller, set()).discard(job_id)
+            self.callers.get(caller, set()).discard(job_id)
 
     # keys
 

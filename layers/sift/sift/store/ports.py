@@ -222,8 +222,12 @@ class Store(Protocol):
 
     async def leave_removals(self, shard: int, job_id: str) -> None: ...
 
-    async def forget_live(self, caller: str | None, shard: int, job_id: str) -> None:
-        """Free the slots of a job whose items are gone; never called for a live one."""
+    async def caller_live(self, caller: str) -> Sequence[str]:
+        """Ids of the jobs that hold a slot of the caller."""
+        ...
+
+    async def forget_live(self, job_id: str, *, caller: str | None = None, shard: int | None = None) -> None:
+        """Free a slot of a job whose items are gone; never called for a live one."""
         ...
 
     # keys

@@ -84,7 +84,7 @@ def claim(job_id: str, index: int, lease: int, now_ms: int) -> Request:
     return _state_update(
         job_id,
         "SET flight.#i.l = :lease, flight.#i.n = flight.#i.n + :one, #s = :running, "
-        "started_at = if_not_exists(started_at, :now)",
+        "started = if_not_exists(started, :now)",
         [IS_ACTIVE, nobody_holds_it],
         {":lease": _offset(job_id, lease), ":one": 1, ":running": "running"},
         {"#i": str(index)},
@@ -131,16 +131,16 @@ def touch(job_id: str, entries: Mapping[int, Flight], until: int) -> Request:
 def pause(job_id: str, status: Status, now_ms: int) -> Request:
     source = _any_status({"running" if status == "pausing" else "queued"})
     values = {":to": status, ":at": _offset(job_id, now_ms)}
-    return _state_update(job_id, "SET #s = :to, pausing_at = :at", [source], values)
+    return _state_update(job_id, "SET #s = :to, pausing = :at", [source], values)
 
 
 def end_pause(job_id: str, pausing_at: int) -> Request:
-    same_pause = Condition("pausing_at = :at", {":at": _offset(job_id, pausing_at)})
+    same_pause = Condition("pausing = :at", {":at": _offset(job_id, pausing_at)})
     return _state_update(job_id, "SET #s = :paused", [_any_status({"pausing"}), same_pause], {":paused": "paused"})
 
 
 def resume(job_id: str) -> Request:
-    return _state_update(job_id, "SET #s = :queued REMOVE pausing_at", [_any_status({"paused"})], {":queued": "queued"})
+    return _state_update(job_id, "SET #s = :queued REMOVE pausing", [_any_status({"paused"})], {":queued": "queued"})
 
 
 def settle(seen: State, status: Status, error: str | None, now_ms: int, expires_at: int | None) -> Request:
@@ -154,7 +154,7 @@ def settle(seen: State, status: Status, error: str | None, now_ms: int, expires_
         if error is None:
             nothing_left = Condition("released = #total AND size(flight) = :none", {":none": 0})
             conditions.append(nothing_left)
-    update = "SET #s = :to, ended_at = :at"
+    update = "SET #s = :to, ended = :at"
     values: dict[str, Any] = {":to": status, ":at": _offset(job_id, now_ms)}
     names = {}
     if error is not None:
