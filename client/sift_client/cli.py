@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sift_client import commands
 from sift_client.commands import EXIT_INTERRUPTED, EXIT_TROUBLE, EXIT_USAGE
+from sift_client.connection import STATE_FILE
 from sift_client.errors import SiftApiError, SiftClientError
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def make_parser(*, with_local: bool = True) -> argparse.ArgumentParser:
         from sift_client.local import command
 
         command.add_arguments(local)
-        local.set_defaults(run=command.run)
+        # What `sift demo` left behind when it was interrupted is what a local stack in this folder goes on with.
+        local.set_defaults(run=command.run, state=STATE_FILE)
 
     demo = subparsers.add_parser("demo", help="run a local stack and fetch its sample site, or the addresses given")
     demo.add_argument("urls", nargs="*", metavar="URL", help="fetch these instead of the sample batch")

@@ -11,7 +11,10 @@ from urllib.parse import urlsplit
 
 from sift_client.errors import SiftClientError
 
+#: Where a running local stack can be found, and what it leaves behind for the next one in the same folder.
 LOCAL_FILE = Path(".sift/local.json")
+STATE_FILE = Path(".sift/state.json.gz")
+LOG_FOLDER = Path(".sift/logs")
 
 
 @dataclass(frozen=True)

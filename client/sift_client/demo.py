@@ -20,16 +20,14 @@ from sift_client.commands import (
     gather_options,
     show,
 )
-from sift_client.connection import LOCAL_FILE, Connection, forget_connection, save_connection
+from sift_client.connection import LOG_FOLDER, STATE_FILE, Connection, forget_connection, save_connection
 from sift_client.errors import SiftClientError
 from sift_client.follow import Followed
 from sift_client.local import LocalStack, TemplateError
 from sift_client.local.access import make_key
+from sift_client.local.document import find_template
 from sift_client.samples import SAMPLES, find_surprises, make_targets
 from sift_client.shapes import Job
-
-STATE_FILE = LOCAL_FILE.with_name("state.json.gz")
-LOG_FOLDER = LOCAL_FILE.with_name("logs")
 
 
 def run_demo(args: argparse.Namespace) -> int:
@@ -57,12 +55,6 @@ def run_demo(args: argparse.Namespace) -> int:
             return _fetch(stack, connection, args)
         finally:
             forget_connection(connection)
-
-
-def find_template() -> Path:
-    """The template of the current folder, else of the checkout that this file is in."""
-    here = Path("template.yaml")
-    return here if here.is_file() else Path(__file__).resolve().parents[2] / "template.yaml"
 
 
 def _fetch(stack: LocalStack, connection: Connection, args: argparse.Namespace) -> int:

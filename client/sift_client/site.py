@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import html
+import sys
 import threading
 import time
 from collections import Counter
@@ -14,7 +15,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from sift_client.errors import SiftClientError
@@ -42,14 +43,22 @@ BIGGEST_KB = 32 * 1024
 Headers = dict[str, str]
 
 
+class _Server(ThreadingHTTPServer):
+    #: A slow page still being served must not hold up the end of the process.
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is not worth a traceback; anything else is."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class Site:
     """A running site. `url` is its root without a trailing slash; it serves until `close()`."""
 
     def __init__(self, folder: Path, port: int) -> None:
         handler = type("Handler", (_Handler,), {"folder": folder, "tries": Counter(), "lock": threading.Lock()})
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-        # A slow page still being served must not hold up the end of the process.
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", port), handler)
         self.port: int = self._server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._thread = threading.Thread(
@@ -147,6 +156,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send(HTTPStatus.OK, body, headers)
 
     def find_file(self, path: str) -> Path | None:
+        if "\0" in path:
+            return None
         asked = (self.folder / path.lstrip("/")).resolve()
         if not asked.is_relative_to(self.folder):
             return None

@@ -239,7 +239,8 @@ def test_slots_of_a_job_that_is_gone_can_be_freed(store: Store) -> None:
     async def story() -> None:
         made = submission(caller_cap=1, shard_cap=1)
         await store.commit(made, NOW)
-        await store.forget_live("acme/ann", 0, made.meta.job_id)
+        assert await store.caller_live("acme/ann") == [made.meta.job_id]
+        await store.forget_live(made.meta.job_id, caller="acme/ann", shard=0)
         assert await store.commit(submission(caller_cap=1, shard_cap=1), NOW) == Committed()
 
     asyncio.run(story())

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import signal
 import sys
 import threading
 from pathlib import Path
 from types import FrameType
 
+from sift_client.connection import Connection, forget_connection, save_connection
+from sift_client.local.document import find_template
 from sift_client.local.errors import TemplateError
 from sift_client.local.stack import LocalStack
 
@@ -21,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=int, default=DEFAULT_PORT, help="port of the API on 127.0.0.1; 0 takes a free one"
     )
     parser.add_argument("--site", action="store_true", help="also serve the sample web site")
-    parser.add_argument("--template", type=Path, default=Path("template.yaml"), help="the SAM template to run")
+    parser.add_argument(
+        "--template", type=Path, help="the SAM template to run (default: template.yaml, here or in the checkout)"
+    )
     parser.add_argument("--state", type=Path, help="file to go on from, and to save to at the end")
     parser.add_argument("--log-dir", type=Path, help="folder for the functions' logs; a new temporary one by default")
     parser.add_argument(
@@ -48,8 +53,12 @@ def run(args: argparse.Namespace) -> int:
 
     previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        stack = LocalStack(args.template, args.port, args.site, args.state, parameters, args.log_dir)
-        with stack:
+        stack = LocalStack(args.template or find_template(), args.port, args.site, args.state, parameters, args.log_dir)
+        with stack, contextlib.ExitStack() as found:
+            if stack.key:
+                connection = Connection(stack.url, stack.key)
+                save_connection(connection)
+                found.callback(forget_connection, connection)
             _introduce(stack)
             stop.wait()
             print("draining: what runs may end; Ctrl-C again ends it at once", file=sys.stderr, flush=True)

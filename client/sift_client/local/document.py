@@ -64,6 +64,12 @@ class Document:
         return self.body.get(name) or {}
 
 
+def find_template() -> Path:
+    """The template of the current folder, else of the checkout that this file is in."""
+    here = Path("template.yaml")
+    return here if here.is_file() else Path(__file__).resolve().parents[3] / "template.yaml"
+
+
 def read_document(path: Path, overrides: dict[str, str] | None = None) -> Document:
     """Read a template and decide its parameters: `overrides` (name to text) before the defaults.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import urlsplit
 
 from sift_client.local.access import make_key
 from sift_client.local.buses import Buses
@@ -24,7 +25,7 @@ from sift_client.local.naming import Naming
 from sift_client.local.planner import make_blueprint
 from sift_client.local.routes import Routes
 from sift_client.local.schedules import Schedules
-from sift_client.local.state import load_state, save_state
+from sift_client.local.state import load_state, save_state, saved_site_port
 
 STACK_NAME = "sift-local"
 ACCOUNT_CONCURRENCY = 1000  # Lambda quotas: what an account's functions may run at once
@@ -145,7 +146,8 @@ class LocalStack:
             mapping.wait_idle(5.0)
         self._front.wait_idle(1.0)
         if self._state is not None:
-            save_state(self._state, self._cloud, self._blueprint, self.key)
+            port = None if self.site is None else urlsplit(self.site.url).port
+            save_state(self._state, self._cloud, self._blueprint, self.key, port)
 
     def close(self) -> None:
         """Ends everything at once; call `drain` before it to keep the work."""
@@ -161,9 +163,16 @@ class LocalStack:
         self.close()
 
     def _start_site(self) -> str:
+        from sift_client.errors import SiftClientError
         from sift_client.site import start_site
 
-        site = start_site(port=0)
+        port = saved_site_port(self._state) if self._state else 0
+        try:
+            site = start_site(port)
+        except SiftClientError:
+            if not port:
+                raise
+            site = start_site()  # another program has taken it since: what is left of the old site's targets fails
         self.site = site
         self._closers.append(site.close)
         return site.url.removeprefix("http://").rstrip("/")

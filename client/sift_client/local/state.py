@@ -21,11 +21,12 @@ VERSION = 1
 DELAY_SECONDS = 900  # SQS quotas: longest delay of a message
 
 
-def save_state(path: Path, cloud: Cloud, blueprint: Blueprint, key: str | None) -> None:
+def save_state(path: Path, cloud: Cloud, blueprint: Blueprint, key: str | None, site_port: int | None = None) -> None:
     """Writes everything the stack holds, by logical id; the file is replaced at once or not at all."""
     state = {
         "version": VERSION,
         "key": key,
+        "site_port": site_port,
         "tables": {logical: _list_items(cloud, table.name) for logical, table in blueprint.tables.items()},
         "buckets": {logical: _list_objects(cloud, bucket) for logical, bucket in blueprint.buckets.items()},
         "queues": {logical: _list_messages(cloud, queue.name) for logical, queue in blueprint.queues.items()},
@@ -50,10 +51,7 @@ def load_state(path: Path, cloud: Cloud, blueprint: Blueprint) -> str | None:
     """
     if not path.exists():
         return None
-    try:
-        state = json.loads(gzip.decompress(path.read_bytes()), object_hook=_unpack)
-    except (OSError, EOFError, ValueError) as error:
-        raise TemplateError(f"{path}: not a state file: {error}") from error
+    state = _read(path)
     if state.get("version") != VERSION:
         raise TemplateError(f"{path}: state of version {state.get('version')}; this stack reads {VERSION}")
     for kind, known in (("tables", blueprint.tables), ("buckets", blueprint.buckets), ("queues", blueprint.queues)):
@@ -73,6 +71,19 @@ def load_state(path: Path, cloud: Cloud, blueprint: Blueprint) -> str | None:
             sqs.send_message(QueueUrl=url, **message)
     key = state.get("key")
     return None if key is None else str(key)
+
+
+def saved_site_port(path: Path) -> int:
+    """The port that the sample site had, so that targets which are left find it again; 0 when none was saved."""
+    return int(_read(path).get("site_port") or 0) if path.exists() else 0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        state: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()), object_hook=_unpack)
+    except (OSError, EOFError, ValueError) as error:
+        raise TemplateError(f"{path}: not a state file: {error}") from error
+    return state
 
 
 def _list_items(cloud: Cloud, table: str) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ import pytest
 
 from sift.content.pdf import read_pdf
 from sift.errors import TargetFailed
-
 from tests.unit.content.documents import make_encrypted_pdf, make_pdf, make_stream
 
 MARK = "<!-- page {page} -->"

@@ -17,7 +17,15 @@ GOOD: dict[str, Any] = {"v": 1, "job": "job_0", "index": 3, "url": "https://exam
 text = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-@given(st.builds(TargetMessage, text, st.integers(0, 10**6), text, st.dictionaries(text, text | st.booleans()), st.none() | text))
+messages = st.builds(
+    TargetMessage, text, st.integers(0, 10**6), text, st.dictionaries(text, text | st.booleans()), st.none() | text
+)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+)
+
+
+@given(messages)
 def test_a_message_comes_back_as_it_went(message: TargetMessage) -> None:
     assert decode(message.encode()) == message
 
@@ -29,7 +37,7 @@ def test_a_message_says_no_more_than_it_must() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "", " ", "not json", "{", "null", "3", "[]", '"text"', "{}", "[" * 100_000, '{"v":1}', '{"v":null}', "\ud800",
+        "", " ", "not json", "{", "null", "3", "[]", '"text"', "{}", "[" * 100_000, '{"v":1}', "\ud800",
         *[json.dumps({**GOOD, **wrong}) for wrong in (
             {"job": None}, {"job": 3}, {"index": "3"}, {"index": -1}, {"index": 1.0}, {"index": True}, {"index": None},
             {"url": None}, {"url": []}, {"options": []}, {"options": None}, {"options": "mode"}, {"id": 7}, {"id": {}},
@@ -38,21 +46,17 @@ def test_a_message_says_no_more_than_it_must() -> None:
     ],
 )  # fmt: skip
 def test_what_was_never_a_message(body: str) -> None:
-    if body == '{"v":null}':
-        with pytest.raises(DataUnreadable):
-            decode(body)
-        return
     with pytest.raises(ValueError, match="."):
         decode(body)
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", [1], {"a": 1}])
+@pytest.mark.parametrize("version", [0, 2, "1", [1], {"a": 1}, None])
 def test_a_later_version_is_refused_and_not_guessed(version: Any) -> None:
     with pytest.raises(DataUnreadable):
         decode(json.dumps({**GOOD, "v": version}))
 
 
-@given(st.text() | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)).map(json.dumps))
+@given(st.text() | json_values.map(json.dumps))
 def test_nothing_else_ever_escapes(body: str) -> None:
     try:
         decode(body)

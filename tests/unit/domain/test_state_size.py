@@ -90,25 +90,3 @@ def test_the_state_of_a_full_window_is_one_write_unit() -> None:
 
 def test_the_state_of_a_full_window_that_is_pausing_is_one_write_unit() -> None:
     assert item_size(fullest("pausing", pausing_at=START + DAY - 1)) <= WRITE_UNIT
-
-
-def test_a_claim_of_the_last_target_writes_no_more_than_the_state_has() -> None:
-    """No update adds an attribute that the sizes above leave out."""
-    known = set(fullest("pausing", pausing_at=START, error="deadline", ended_at=START + 1))
-    job_id = ids.new_job_id(START)
-    written = [
-        requests.claim(job_id, 1, START, START),
-        requests.finish(job_id, 1, START, "done", 10),
-        requests.finish(job_id, 1, START, "failed", 10),
-        requests.hand_back(job_id, 1, START, START, START),
-        requests.release(job_id, 1, 2, START),
-        requests.touch(job_id, {1: Flight(START)}, START),
-        requests.pause(job_id, "pausing", START),
-        requests.resume(job_id),
-    ]
-    for request in written:
-        names = request["ExpressionAttributeNames"]
-        for part in request["UpdateExpression"].replace("=", " ").replace(",", " ").split():
-            attribute = names.get(part.split(".")[0], part.split(".")[0])
-            is_name = attribute.isidentifier() and attribute.islower() and not attribute.startswith("if_not_exists")
-            assert not is_name or attribute in known, (attribute, request["UpdateExpression"])

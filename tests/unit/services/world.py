@@ -16,7 +16,9 @@ from sift.queue.memory import MemoryQueue
 from sift.services.advance import Advancer
 from sift.services.control import Controller
 from sift.services.keys import KeyService
+from sift.services.purge import Purger
 from sift.services.read import Reader
+from sift.services.retry import Retrier
 from sift.services.submit import Request, Submitted, Submitter, Terms, shard_count
 from sift.services.sweep import Report, Sweeper
 from sift.services.work import Received, Worker
@@ -120,11 +122,12 @@ class World:
         self.advancer = Advancer(store, queue, blobs, bus, self.clock)
         self.submitter = Submitter(store, queue, blobs, self.clock, self.terms)
         self.reader = Reader(store, self.advancer, self.clock)
-        self.controller = Controller(self.reader, self.advancer)
+        self.controller = Controller(self.reader, self.advancer, store, self.clock)
+        self.retrier = Retrier(self.reader, self.submitter)
         self.keys = KeyService(store, self.clock)
         self.worker = self.make_worker(life)
         self.sweeper = Sweeper(
-            store, queue, self.clock, self.advancer,
+            store, queue, self.clock, self.advancer, Purger(store, blobs),
             shards=shard_count(self.terms.jobs_total), visibility_seconds=VISIBILITY_SECONDS,
         )  # fmt: skip
         return life
@@ -210,7 +213,7 @@ class World:
         assert [sum(o.status == word for o in outcomes) for word in ("done", "failed")] == [state.done, state.failed]
         assert state.bytes == sum(outcome.size for outcome in outcomes)
         assert job_id not in self.store.live.get(meta.shard, set())
-        assert job_id not in self.store.caller_live.get(meta.caller, set())
+        assert job_id not in self.store.callers.get(meta.caller, set())
         assert job_id not in self.store.outboxes.get(meta.shard, set())
         assert [detail["job_id"] for _, detail in self.bus.published].count(job_id) >= 1
         if statuses is not None:

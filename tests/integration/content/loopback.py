@@ -1,0 +1,87 @@
+"""A real HTTP server on loopback whose answers a test writes byte by byte."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+Answer = Callable[[str, bytes], bytes | list[bytes]]
+
+
+def respond(
+    body: bytes = b"",
+    *,
+    status: int = 200,
+    content_type: str | None = "text/html",
+    headers: tuple[str | bytes, ...] = (),
+) -> bytes:
+    """A whole response with its length, `headers` as raw lines."""
+    lines: list[bytes] = [b"HTTP/1.1 %d X" % status, b"Content-Length: %d" % len(body)]
+    if content_type is not None:
+        lines.append(b"Content-Type: " + content_type.encode())
+    lines += [line if isinstance(line, bytes) else line.encode() for line in headers]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+@dataclass
+class Loopback:
+    """Serves `routes` by path; a list is sent piece by piece; `requests` are the heads that came in."""
+
+    routes: dict[str, bytes | list[bytes] | Answer] = field(default_factory=dict)
+    requests: list[bytes] = field(default_factory=list)
+    tls: ssl.SSLContext | None = None
+
+    def __post_init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._stopped = threading.Event()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def url(self, path: str = "/", host: str = "127.0.0.1", scheme: str = "http") -> str:
+        return f"{scheme}://{host}:{self.port}{path}"
+
+    @property
+    def allow(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def paths(self) -> list[str]:
+        return [request.split(b" ", 2)[1].decode() for request in self.requests]
+
+    def close(self) -> None:
+        self._stopped.set()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            if self.tls is not None:
+                connection = self.tls.wrap_socket(connection, server_side=True)
+            head = b""
+            while b"\r\n\r\n" not in head:
+                piece = connection.recv(65536)
+                if not piece:
+                    return
+                head += piece
+            self.requests.append(head)
+            path = head.split(b" ", 2)[1].decode()
+            answer = self.routes.get(path, respond(b"nothing here", status=404))
+            answer = answer(path, head) if callable(answer) else answer
+            for piece in [answer] if isinstance(answer, bytes) else answer:
+                if piece == b"<hang>":
+                    self._stopped.wait(30)
+                else:
+                    connection.sendall(piece)
+        except OSError:
+            pass
+        finally:
+            connection.close()

@@ -1,0 +1,422 @@
+"""The whole way of one target, over real connections on loopback and with real child processes."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import socket
+import subprocess
+import sys
+import zlib
+from typing import Any
+
+import brotli
+import pytest
+
+from sift.content.client import FetchLimits
+from sift.content.sandbox import ChildLimits
+from sift.content.transport import PhaseTimeouts
+from sift.errors import TargetBusy, TargetFailed
+from sift.targets import Content, FetchOptions
+from tests.integration.content.conftest import LoopbackResolver, OpenPipeline
+from tests.integration.content.loopback import Loopback, respond
+from tests.unit.content.documents import make_encrypted_pdf, make_pdf, make_pdf_bomb
+
+PROSE = "The harbour authority published a long statement on the state of the northern pier this morning. "
+PAGE = (
+    "<!doctype html><html lang=en><head><title>News</title></head><body><nav>Menu</nav><article>"
+    f"<h1>Harbour news</h1><p>{PROSE * 4}</p></article><footer>Imprint of the site</footer></body></html>"
+).encode()
+BLOCKED = [
+    "http://127.0.0.1/",
+    "//127.0.0.1/",
+    "//2130706433/",
+    "http://0x7f000001/",
+    "http://[::1]/",
+    "http://[::ffff:127.0.0.1]/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://168.63.129.16/",
+    "http://localhost/",
+    "http://metadata.google.internal/",
+    "http://user@127.0.0.1/",
+    "http://127.0.0.1 .public.test/",
+    "http:\\\\127.0.0.1\\",
+    "/\\127.0.0.1/",
+    "file:///etc/passwd",
+    "gopher://127.0.0.1:6379/_x",
+    "http://private.test/",
+    "http://127.0.0.1:9/",
+]
+
+
+def run(open_pipeline: OpenPipeline, url: str, *, deadline_s: float = 30.0, **settings: Any) -> Content:
+    options = FetchOptions(**settings.pop("options", {}))
+
+    async def main() -> Content:
+        async with open_pipeline(**settings) as pipeline:
+            return await pipeline.run(url, options, deadline_s)
+
+    return asyncio.run(main())
+
+
+def failure(open_pipeline: OpenPipeline, url: str, **settings: Any) -> TargetFailed:
+    with pytest.raises(TargetFailed) as caught:
+        run(open_pipeline, url, **settings)
+    return caught.value
+
+
+def test_an_article(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/news"] = respond(PAGE, content_type="text/html; charset=utf-8")
+    content = run(open_pipeline, server.url("/news"), user_agent="sift/test")
+    assert content.media_type == "text/markdown; charset=utf-8"
+    assert "northern pier" in content.body.decode()
+    assert "Imprint" not in content.body.decode()
+    meta = content.meta
+    assert json.loads(json.dumps(meta)) == meta
+    assert (meta["url"], meta["final_url"], meta["status"]) == (server.url("/news"), server.url("/news"), 200)
+    assert (meta["media_type"], meta["charset"], meta["language"]) == ("text/html", "utf-8", "en")
+    assert (meta["bytes"], meta["chars"]) == (len(PAGE), len(content.body.decode()))
+    assert (meta["redirects"], meta["warnings"], meta["truncated"]) == ([], [], False)
+    assert meta["fetched_at"].endswith("Z")
+    head = server.requests[0].decode()
+    assert f"Host: 127.0.0.1:{server.port}\r\n" in head
+    assert "User-Agent: sift/test" in head
+
+
+def test_raw_is_the_bytes_intact(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    body = bytes(range(256)) * 10
+    server.routes["/raw"] = respond(body, content_type="image/png")
+    content = run(open_pipeline, server.url("/raw"), options={"mode": "raw"})
+    assert (content.body, content.media_type, content.meta["media_type"]) == (body, "image/png", "image/png")
+
+
+def test_what_has_no_text_is_unsupported_unless_raw(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/x.png"] = respond(b"\x89PNG\r\n\x1a\n" + bytes(100), content_type="image/png")
+    error = failure(open_pipeline, server.url("/x.png"))
+    assert (error.code, error.meta["media_type"], error.status) == ("unsupported_media", "image/png", 200)
+    assert error.hint
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "media_type"),
+    [
+        (b'{"a": [1, 2.50, "\xc3\xbc"]}', "application/json", "application/json; charset=utf-8"),
+        (b"a,b\n1,2\n", "text/csv", "text/csv; charset=utf-8"),
+        (b"# Title\n", "text/markdown", "text/markdown; charset=utf-8"),
+        (b"plain words\n", "text/plain", "text/plain; charset=utf-8"),
+        (b"<?xml version='1.0'?><a>b</a>", "application/xml", "application/xml; charset=utf-8"),
+    ],
+)
+def test_other_texts_stay_as_they_are(
+    server: Loopback, open_pipeline: OpenPipeline, body: bytes, content_type: str, media_type: str
+) -> None:
+    server.routes["/d"] = respond(body, content_type=content_type)
+    content = run(open_pipeline, server.url("/d"))
+    assert (content.body, content.media_type) == (body, media_type)
+
+
+def test_broken_json_is_damaged(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/d"] = respond(b'{"a": ', content_type="application/json")
+    assert failure(open_pipeline, server.url("/d")).code == "damaged"
+
+
+@pytest.mark.parametrize("content_type", ["text/html", None, "application/octet-stream"])
+def test_a_pdf_under_any_name(server: Loopback, open_pipeline: OpenPipeline, content_type: str | None) -> None:
+    server.routes["/x"] = respond(make_pdf(["one", "two", "three"]), content_type=content_type)
+    content = run(open_pipeline, server.url("/x"), options={"pages": "2-"})
+    assert b"%PDF" not in content.body
+    assert b"two" in content.body
+    assert b"one" not in content.body
+    assert content.meta["pages"] == {"total": 3, "returned": "2-3"}
+    assert content.meta["media_type"] == "application/pdf"
+
+
+def test_a_pdf_address_that_answers_a_page(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/x.pdf"] = respond(PAGE, content_type="application/pdf")
+    assert run(open_pipeline, server.url("/x.pdf")).meta["media_type"] == "text/html"
+
+
+def test_pages_that_do_not_fit_are_refused(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/p"] = respond(PAGE)
+    server.routes["/x"] = respond(make_pdf(["one"]))
+    for path, options in (
+        ("/p", {"pages": "1"}),
+        ("/x", {"pages": "2"}),
+        ("/x", {"pages": "b"}),
+        ("/x", {"pages": "1", "mode": "raw"}),
+    ):
+        error = failure(open_pipeline, server.url(path), options=options)
+        assert error.code == "bad_pages"
+        assert error.hint
+
+
+def test_bad_pages_are_told_before_anything_is_fetched(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    failure(open_pipeline, server.url("/"), options={"pages": "x"})
+    assert server.requests == []
+
+
+def test_an_encrypted_pdf(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/x"] = respond(make_encrypted_pdf())
+    assert failure(open_pipeline, server.url("/x")).code == "encrypted"
+
+
+def test_a_pdf_bomb_is_a_typed_error_and_the_next_target_is_served(
+    server: Loopback, open_pipeline: OpenPipeline
+) -> None:
+    server.routes["/bomb"] = respond(make_pdf_bomb(600))
+    server.routes["/page"] = respond(PAGE)
+
+    async def main() -> None:
+        async with open_pipeline(child=ChildLimits(memory_bytes=512 << 20, cpu_s=5)) as pipeline:
+            with pytest.raises(TargetFailed) as caught:
+                await pipeline.run(server.url("/bomb"), FetchOptions(), 30.0)
+            assert caught.value.code in ("too_large", "timeout", "damaged")
+            assert (await pipeline.run(server.url("/page"), FetchOptions(), 30.0)).body
+
+    asyncio.run(main())
+
+
+def test_targets_side_by_side(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    for number in range(10):
+        server.routes[f"/{number}"] = respond(PAGE.replace(b"Harbour news", b"News %d" % number))
+
+    async def main() -> list[Content]:
+        async with open_pipeline() as pipeline:
+            return list(
+                await asyncio.gather(
+                    *(pipeline.run(server.url(f"/{number}"), FetchOptions(mode="page"), 60.0) for number in range(10))
+                )
+            )
+
+    for number, content in enumerate(asyncio.run(main())):
+        assert f"News {number}" in content.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [
+        ("gzip", gzip.compress(PAGE)),
+        ("br", brotli.compress(PAGE)),
+        ("deflate", zlib.compress(PAGE)),
+        ("deflate", zlib.compress(PAGE)[2:-4]),
+        ("gzip, gzip", gzip.compress(gzip.compress(PAGE))),
+        ("x-gzip", gzip.compress(PAGE)),
+        ("utf-8", PAGE),
+    ],
+    ids=["gzip", "br", "zlib", "raw-deflate", "twice", "x-gzip", "unknown"],
+)
+def test_content_codings(server: Loopback, open_pipeline: OpenPipeline, coding: str, body: bytes) -> None:
+    server.routes["/c"] = respond(body, headers=(f"Content-Encoding: {coding}",))
+    content = run(open_pipeline, server.url("/c"), options={"mode": "raw"})
+    assert content.body == PAGE
+
+
+def test_zstd(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    zstd = pytest.importorskip("backports.zstd" if sys.version_info < (3, 14) else "compression.zstd")
+    server.routes["/c"] = respond(zstd.compress(PAGE), headers=("Content-Encoding: zstd",))
+    assert run(open_pipeline, server.url("/c"), options={"mode": "raw"}).body == PAGE
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "code"),
+    [
+        (("Content-Encoding: gzip",), b"no gzip at all", "damaged"),
+        (("Content-Encoding: gzip, gzip, gzip",), b"", "damaged"),
+        (("Content-Encoding: gzip",), gzip.compress(bytes(2 << 20)), "too_large"),
+        (("Content-Encoding: br",), brotli.compress(bytes(64 << 20)), "too_large"),
+        (("Content-Encoding: gzip, gzip",), gzip.compress(gzip.compress(bytes(256 << 20))), "too_large"),
+        ((), bytes(600_000), "too_large"),
+        (("X-Long: " + "a" * 80_000,), b"", "too_large"),
+    ],
+    ids=["no-gzip", "thrice", "gzip-bomb", "br-bomb", "double-bomb", "wire", "headers"],
+)
+def test_limits_of_size(
+    server: Loopback, open_pipeline: OpenPipeline, headers: tuple[str, ...], body: bytes, code: str
+) -> None:
+    server.routes["/c"] = respond(body, headers=headers)
+    limits = FetchLimits(wire_bytes=500_000, decoded_bytes=1_000_000)
+    assert failure(open_pipeline, server.url("/c"), limits=limits).code == code
+
+
+def test_a_body_without_length_is_counted_too(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/c"] = [b"HTTP/1.1 200 X\r\nContent-Type: text/plain\r\n\r\n", *([b"x" * 65536] * 64)]
+    limits = FetchLimits(wire_bytes=500_000)
+    assert failure(open_pipeline, server.url("/c"), limits=limits).code == "too_large"
+
+
+def test_redirects_are_followed_and_noted(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/a"] = respond(status=302, headers=("Location: /b?x=1",))
+    server.routes["/b?x=1"] = respond(status=308, headers=("Location: c",))
+    server.routes["/c"] = respond(PAGE)
+    meta = run(open_pipeline, server.url("/a")).meta
+    assert meta["redirects"] == [server.url("/a"), server.url("/b?x=1")]
+    assert (meta["url"], meta["final_url"]) == (server.url("/a"), server.url("/c"))
+
+
+@pytest.mark.parametrize("location", BLOCKED)
+def test_a_redirect_is_checked_like_any_address(server: Loopback, open_pipeline: OpenPipeline, location: str) -> None:
+    server.routes["/a"] = respond(status=302, headers=(f"Location: {location}",))
+    resolver = LoopbackResolver({"private.test": [["10.0.0.1"]]})
+    error = failure(open_pipeline, server.url("/a"), resolver=resolver)
+    assert error.code in ("blocked_address", "invalid_url")
+    assert server.paths() == ["/a"]
+
+
+def test_a_location_in_latin_1_is_followed(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/a"] = respond(status=302, headers=("Location: /grüße".encode("latin-1"),))
+    server.routes["/gr%FC%DFe"] = respond(PAGE)
+    assert run(open_pipeline, server.url("/a")).meta["final_url"] == server.url("/gr%FC%DFe")
+
+
+@pytest.mark.parametrize("hops", [10, 11])
+def test_ten_redirects_and_no_more(server: Loopback, open_pipeline: OpenPipeline, hops: int) -> None:
+    for number in range(hops):
+        server.routes[f"/{number}"] = respond(status=301, headers=(f"Location: /{number + 1}",))
+    server.routes[f"/{hops}"] = respond(PAGE)
+    if hops == 10:
+        assert len(run(open_pipeline, server.url("/0")).meta["redirects"]) == 10
+    else:
+        assert failure(open_pipeline, server.url("/0")).code == "too_many_redirects"
+
+
+def test_a_redirect_loop_ends(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/a"] = respond(status=302, headers=("Location: /a",))
+    assert failure(open_pipeline, server.url("/a")).code == "too_many_redirects"
+
+
+def test_meta_refresh_is_not_followed(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/a"] = respond(b'<meta http-equiv="refresh" content="0; url=/b">' + PAGE)
+    run(open_pipeline, server.url("/a"))
+    assert server.paths() == ["/a"]
+
+
+def test_a_record_that_moves_is_checked_again(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    resolver = LoopbackResolver({"flip.test": [["127.0.0.1"], ["169.254.169.254"]]})
+    server.routes["/a"] = respond(status=302, headers=("Connection: keep-alive", "Location: /b"))
+    server.routes["/b"] = respond(PAGE)
+    error = failure(open_pipeline, server.url("/a", "flip.test"), resolver=resolver)
+    assert error.code == "blocked_address"
+    assert server.paths() == ["/a"]
+    assert resolver.asked == ["flip.test", "flip.test"]
+
+
+def test_the_name_is_resolved_once_for_one_connection(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    resolver = LoopbackResolver({"flip.test": [["127.0.0.1"], ["169.254.169.254"]]})
+    server.routes["/b"] = respond(PAGE)
+    run(open_pipeline, server.url("/b", "flip.test"), resolver=resolver)
+    assert f"Host: flip.test:{server.port}".encode() in server.requests[0]
+
+
+def test_a_proxy_in_the_environment_is_not_used(
+    server: Loopback, open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    server.routes["/a"] = respond(PAGE)
+    assert run(open_pipeline, server.url("/a")).meta["status"] == 200
+    assert server.paths() == ["/a"]
+
+
+def test_cookies_live_within_one_target(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/a"] = respond(status=302, headers=("Location: /b", "Set-Cookie: seen=1; Path=/"))
+    server.routes["/b"] = respond(PAGE)
+
+    async def main() -> None:
+        async with open_pipeline() as pipeline:
+            await pipeline.run(server.url("/a", "site.test"), FetchOptions(mode="raw"), 30.0)
+            await pipeline.run(server.url("/b", "site.test"), FetchOptions(mode="raw"), 30.0)
+
+    asyncio.run(main())
+    cookies = [b"seen=1" in request for request in server.requests]
+    assert cookies == [False, True, False]
+
+
+def test_cookies_stay_with_their_host(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    away = f"Location: http://other.test:{server.port}/b"
+    server.routes["/a"] = respond(status=302, headers=(away, "Set-Cookie: seen=1; Path=/"))
+    server.routes["/b"] = respond(PAGE)
+    run(open_pipeline, server.url("/a", "site.test"), options={"mode": "raw"})
+    assert b"seen=1" not in server.requests[1]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_server(server: Loopback, open_pipeline: OpenPipeline, status: int) -> None:
+    server.routes["/a"] = respond(status=status, headers=("Retry-After: 9",))
+    with pytest.raises(TargetBusy) as caught:
+        run(open_pipeline, server.url("/a"))
+    assert (caught.value.status, caught.value.retry_after) == (status, 9.0)
+
+
+def test_a_refused_connection_is_busy(open_pipeline: OpenPipeline) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    with pytest.raises(TargetBusy):
+        run(open_pipeline, f"http://127.0.0.1:{port}/", guard_allow=f"127.0.0.1:{port}")
+
+
+def test_an_error_status(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    error = failure(open_pipeline, server.url("/none"))
+    assert (error.code, error.status) == ("http_error", 404)
+
+
+def test_a_connection_that_breaks_off(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/cut"] = b"HTTP/1.1 200 X\r\nContent-Length: 100\r\n\r\nshort"
+    server.routes["/nothing"] = b""
+    server.routes["/noise"] = b"\x00\x01\x02 no http\r\n\r\n"
+    for path in ("/cut", "/nothing", "/noise"):
+        assert failure(open_pipeline, server.url(path)).code == "connect_failed"
+
+
+def test_a_server_that_never_answers(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/hang"] = [b"<hang>"]
+    assert failure(open_pipeline, server.url("/hang"), timeouts=PhaseTimeouts(read=0.2)).code == "timeout"
+
+
+def test_the_deadline_holds_for_a_drip(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/drip"] = [b"HTTP/1.1 200 X\r\nContent-Type: text/plain\r\n\r\nx", b"<hang>"]
+    assert failure(open_pipeline, server.url("/drip"), deadline_s=0.3).code == "timeout"
+
+
+def test_a_name_that_hangs_in_the_resolver(open_pipeline: OpenPipeline) -> None:
+    class Slow(LoopbackResolver):
+        async def resolve(self, host: str, port: int) -> list[str]:
+            await asyncio.sleep(60)
+            return []
+
+    assert failure(open_pipeline, "http://slow.test/", resolver=Slow(), deadline_s=0.2).code == "timeout"
+
+
+def test_plain_http_where_tls_is_due(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/a"] = respond(PAGE)
+    error = failure(open_pipeline, server.url("/a", scheme="https"))
+    assert error.code in ("tls_failed", "connect_failed")
+
+
+def test_chinese_characters_in_the_address(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/%E4%B8%AD%E6%96%87"] = respond(PAGE)
+    assert run(open_pipeline, server.url("/中文")).meta["url"] == server.url("/%E4%B8%AD%E6%96%87")
+
+
+def test_a_gbk_page_declared_as_gb2312(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    text = "中文网页的内容必须可以阅读，镕不能出现乱码。" * 20
+    page = f'<html><head><meta charset="gb2312"></head><body><article><p>{text}</p></article></body></html>'
+    server.routes["/cn"] = respond(page.encode("gbk"), content_type="text/html; charset=gb2312")
+    assert "镕" in run(open_pipeline, server.url("/cn")).body.decode()
+
+
+def test_importing_the_pipeline_loads_no_parser() -> None:
+    code = (
+        "import sys; sys.path[:] = eval(sys.argv[1]); import sift.content.pipeline; "
+        "print([m for m in ('trafilatura', 'lxml', 'turbohtml', 'pypdfium2', 'pypdf', 'resiliparse', "
+        "'html_to_markdown') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, repr(sys.path)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_running_targets_loads_no_parser_in_the_handler(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/a"] = respond(PAGE)
+    loaded = set(sys.modules)
+    run(open_pipeline, server.url("/a"))
+    assert not {"trafilatura", "lxml", "turbohtml", "pypdfium2"} & (set(sys.modules) - loaded)

@@ -1,0 +1,409 @@
+"""The worker: outcomes, what is kept where, busy targets, crash counting, and messages that are none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sift.blobs.ports import content_key
+from sift.errors import TargetBusy, TargetFailed
+from sift.jobs import Flight
+from sift.services.submit import Submitted
+from sift.services.work import BUSY_FOR_SECONDS, BUSY_MOST_SECONDS, TARGET_SECONDS, busy_wait
+from sift.store.ports import Outcome, Spec
+from sift.targets import Content
+from tests.unit.services.faults import Fault, at
+from tests.unit.services.world import LEASE_SECONDS, MINUTE, NOW, VISIBILITY_SECONDS, World, page, urls
+
+
+def outcome(world: World, job: Submitted, index: int = 0) -> Outcome:
+    return world.store.outcomes[job.meta.job_id, index]
+
+
+def test_a_batch_of_targets(world: World) -> None:
+    async def story() -> None:
+        targets = [Spec("https://example.com/a", {"mode": "raw"}, "mine"), Spec("https://example.com/b")]
+        world.site.answers["https://example.com/b"] = [
+            TargetFailed("http_error", "It answered 404.", "Check the URL.", status=404, meta={"final_url": "x"})
+        ]
+        job = await world.submit(targets=targets)
+        world.clock.now += 1_000
+        assert await world.deliver() == []
+        world.check(job.meta.job_id, ["done", "failed"])
+        assert world.state(job).status == "partial"
+        assert world.state(job).started_at == NOW + 1_000
+        done, failed = outcome(world, job, 0), outcome(world, job, 1)
+        assert (done.content, done.blob, done.size) == (b"https://example.com/a", None, 21)
+        assert done.document["url"] == "https://example.com/a"
+        assert (done.document["id"], done.document["attempts"], done.document["error"]) == ("mine", 1, None)
+        assert done.document["media_type"] == "text/markdown; charset=utf-8"
+        assert done.document["meta"] == {"status": 200, "chars": 21, "attempts": 1}
+        assert (failed.content, failed.blob, failed.size) == (None, None, 0)
+        assert failed.document["error"] == {
+            "code": "http_error", "detail": "It answered 404.", "hint": "Check the URL.", "status": 404,
+        }  # fmt: skip
+        assert failed.document["meta"] == {"final_url": "x", "attempts": 1}
+        assert world.site.options == [{"mode": "raw"}, {}]
+        assert set(world.site.deadlines) == {TARGET_SECONDS}
+        assert not world.queue.waiting
+        ((name, event),) = world.bus.published
+        assert (name, event["status"], event["counts"]["failed"]) == ("Sift Job Ended", "partial", 1)
+
+    asyncio.run(story())
+
+
+def test_targets_of_a_batch_are_fetched_at_once(world: World) -> None:
+    async def story() -> None:
+        await world.submit(10)
+        await world.deliver()
+        assert max(len(together) for together in world.site.at_once) == 10
+
+    asyncio.run(story())
+
+
+def test_a_window_is_never_exceeded_and_topped_up_when_half_empty(world: World) -> None:
+    async def story() -> None:
+        job = await world.submit(25, window=6)
+        while not world.quiet():
+            assert len(world.queue.waiting) == len(world.state(job).flight) <= 6
+            await world.deliver(3)
+        world.check(job.meta.job_id, ["done"] * 25)
+        assert len(world.site.fetched) == len(set(world.site.fetched)) == 25
+
+    asyncio.run(story())
+
+
+def test_large_content_goes_to_the_bucket(world: World) -> None:
+    async def story() -> None:
+        noise = random.Random(7).randbytes(40_000)
+        text = b"compresses well " * 10_000
+        world.site.answers = {
+            urls(2)[0]: [Content(noise, "application/octet-stream")],
+            urls(2)[1]: [Content(text, "text/plain; charset=utf-8")],
+        }
+        job = await world.submit(2)
+        await world.deliver()
+        large, small = outcome(world, job, 0), outcome(world, job, 1)
+        key = content_key(job.meta.job_id, 0, large.lease)
+        assert (large.content, large.blob, large.size) == (None, key, 40_000)
+        assert world.blobs.blobs[key] == (noise, "application/octet-stream")
+        assert (small.content, small.blob, small.size) == (text, None, 160_000)
+        world.check(job.meta.job_id)
+
+    asyncio.run(story())
+
+
+def test_what_would_go_over_the_budget_fails(world: World) -> None:
+    async def story() -> None:
+        world.site.answers = {url: [Content(b"x" * 400_000, "text/plain")] for url in urls(4)}
+        job = await world.submit(4, window=1)
+        await world.drain()
+        world.check(job.meta.job_id, ["done", "done", "failed", "failed"])
+        error = outcome(world, job, 2).document["error"]
+        assert error["code"] == "over_budget"
+        assert error["hint"]
+        assert world.state(job).bytes == 800_000
+
+    asyncio.run(story())
+
+
+def test_a_fault_of_the_pipeline_costs_only_its_target(world: World) -> None:
+    async def story() -> None:
+        world.site.answers[urls(1)[0]] = [RuntimeError("a bug with /a/private/path")]
+        job = await world.submit(3)
+        assert await world.deliver() == []
+        world.check(job.meta.job_id, ["failed", "done", "done"])
+        error = outcome(world, job, 0).document["error"]
+        assert error["code"] == "crashed"
+        assert "private" not in json.dumps(error)
+
+    asyncio.run(story())
+
+
+# busy
+
+
+@given(st.floats(0, 10_000), st.floats(0, 1), st.none() | st.floats(0, 10_000))
+def test_how_long_a_busy_target_waits(elapsed: float, jitter: float, retry_after: float | None) -> None:
+    wait = busy_wait(elapsed, retry_after, jitter)
+    assert wait >= (retry_after or 0)
+    assert 1.5 <= busy_wait(elapsed, None, jitter) <= BUSY_MOST_SECONDS * 1.25
+    assert busy_wait(elapsed, None, jitter) <= busy_wait(elapsed + 1, None, jitter)
+    assert busy_wait(elapsed, None, 0) <= busy_wait(elapsed, None, jitter)
+
+
+def test_the_first_wait_is_about_two_seconds_and_the_last_about_a_minute() -> None:
+    assert busy_wait(0, None, 0.5) == 2
+    assert busy_wait(10_000, None, 0.5) == 60
+
+
+def test_a_busy_target_comes_back(world: World) -> None:
+    async def story() -> None:
+        world.site.answers[urls(1)[0]] = [TargetBusy("429", status=429), TargetBusy("503"), page("at last")]
+        job = await world.submit(1)
+        (receipt,) = await world.deliver()
+        first = world.state(job).flight[0]
+        assert (first.claims, first.busy_since) == (0, NOW)
+        assert first.until <= NOW, "nobody holds it while it waits"
+        assert 1_000 <= world.queue.waiting[receipt].visible_at - NOW <= 3_000
+        world.clock.now += 3_000
+        assert await world.deliver() == [receipt]
+        assert world.state(job).flight[0].busy_since == NOW
+        world.clock.now += 5_000
+        assert await world.deliver() == []
+        world.check(job.meta.job_id, ["done"])
+        assert outcome(world, job).document["attempts"] == 3
+        assert world.state(job).status == "done"
+
+    asyncio.run(story())
+
+
+def test_retry_after_is_honoured(world: World) -> None:
+    async def story() -> None:
+        world.site.answers[urls(1)[0]] = [TargetBusy("429", retry_after=120), page("at last")]
+        job = await world.submit(1)
+        (receipt,) = await world.deliver()
+        assert world.queue.waiting[receipt].visible_at == NOW + 120_000
+        world.clock.now += 120_000
+        await world.deliver()
+        world.check(job.meta.job_id, ["done"])
+
+    asyncio.run(story())
+
+
+def test_a_target_that_stays_busy_fails_after_ten_minutes(world: World) -> None:
+    async def story() -> None:
+        world.site.answers[urls(1)[0]] = [TargetBusy("It answered 429.", status=429)]
+        job = await world.submit(1)
+        while not world.quiet():
+            await world.drain()
+            world.clock.now += 1_000
+        world.check(job.meta.job_id, ["failed"])
+        error = outcome(world, job).document["error"]
+        assert (error["code"], error["status"]) == ("busy", 429)
+        ended = world.state(job).ended_at
+        assert ended is not None
+        # The next wait (a minute and a quarter at most) would have ended after ten minutes.
+        assert (BUSY_FOR_SECONDS - 76) * 1_000 <= ended - NOW <= BUSY_FOR_SECONDS * 1_000
+        assert 10 <= len(world.site.fetched) <= 40
+
+    asyncio.run(story())
+
+
+def test_a_wait_beyond_ten_minutes_fails_at_once(world: World) -> None:
+    async def story() -> None:
+        world.site.answers[urls(1)[0]] = [TargetBusy("It answered 503.", retry_after=601)]
+        job = await world.submit(1)
+        assert await world.deliver() == []
+        assert outcome(world, job).document["error"]["code"] == "busy"
+
+    asyncio.run(story())
+
+
+def test_a_busy_target_does_not_count_as_crashed(world: World) -> None:
+    async def story() -> None:
+        world.site.answers[urls(1)[0]] = [*[TargetBusy("429")] * 9, page("at last")]
+        job = await world.submit(1)
+        for _ in range(10):
+            await world.deliver()
+            world.clock.now += 10_000
+        world.check(job.meta.job_id, ["done"])
+
+    asyncio.run(story())
+
+
+# crashes
+
+
+def crash_loop(world: World, count: int) -> Any:
+    """A job whose first target takes its worker with it whenever it is fetched."""
+    from tests.unit.services.faults import Killed
+
+    world.site.answers[urls(1)[0]] = [Killed()]
+    return world.submit(count)
+
+
+def test_a_target_that_kills_its_workers_is_given_up(world: World) -> None:
+    async def story() -> None:
+        job = await crash_loop(world, 10)
+        await world.run_on(minutes=60)
+        world.check(job.meta.job_id, ["failed", *["done"] * 9])
+        error = outcome(world, job).document["error"]
+        assert error["code"] == "crashed"
+        assert error["hint"]
+        assert world.site.fetched.count(urls(1)[0]) == 4
+
+    asyncio.run(story())
+
+
+def test_a_suspect_runs_alone_after_its_batch_mates(world: World) -> None:
+    async def story() -> None:
+        job = await world.submit(5)
+        suspect = urls(3)[2]
+        for claim in range(2):  # claimed twice and never finished
+            world.clock.now += 1
+            await world.store.claim(job.meta.job_id, 2, world.clock.now, world.clock.now)
+            assert world.state(job).flight[2].claims == claim + 1
+        world.clock.now += MINUTE
+        assert await world.deliver() == []
+        assert world.site.fetched[-1] == suspect
+        assert world.site.at_once[-1] == {suspect}
+        assert world.site.fetched.count(suspect) == 1
+        world.check(job.meta.job_id, ["done"] * 5)
+
+    asyncio.run(story())
+
+
+def test_batch_mates_of_a_suspect_are_not_charged_for_it(world: World) -> None:
+    async def story() -> None:
+        job = await crash_loop(world, 10)
+        batches: list[frozenset[str]] = []
+        for _ in range(30):
+            before = len(world.site.at_once)
+            try:
+                await world.deliver()
+            except BaseException as death:
+                assert type(death).__name__ == "Killed"
+                await world.bury_process()
+            batches.append(frozenset().union(*world.site.at_once[before:]))
+            world.clock.now += VISIBILITY_SECONDS * 1_000
+            if world.quiet():
+                break
+        world.check(job.meta.job_id, ["failed", *["done"] * 9])
+        assert all(entry.document["error"] is None for key, entry in world.store.outcomes.items() if key[1])
+
+    asyncio.run(story())
+
+
+def test_the_fifth_claim_does_not_fetch(world: World) -> None:
+    async def story() -> None:
+        job = await world.submit(1)
+        state = world.state(job)
+        flight = {0: Flight(NOW - 1, claims=4)}
+        world.store.states[job.meta.job_id] = type(state)(**{**_fields(state), "flight": flight})
+        await world.deliver()
+        assert world.site.fetched == []
+        assert outcome(world, job).document["error"]["code"] == "crashed"
+        assert outcome(world, job).document["attempts"] == 5
+
+    asyncio.run(story())
+
+
+def _fields(state: Any) -> dict[str, Any]:
+    return {name: getattr(state, name) for name in state.__dataclass_fields__}
+
+
+# time
+
+
+def test_without_time_for_a_target_the_message_goes_straight_back(world: World) -> None:
+    async def story() -> None:
+        job = await world.submit(2)
+        assert len(await world.deliver(seconds=29.0)) == 2
+        assert await world.queue.visible() == 2
+        assert world.site.fetched == []
+        assert world.state(job).flight[0].claims == 0
+
+    asyncio.run(story())
+
+
+def test_a_target_gets_no_more_time_than_its_function_has(world: World) -> None:
+    async def story() -> None:
+        await world.submit(1)
+        await world.deliver(seconds=40.0)
+        assert world.site.deadlines == [25.0]
+
+    asyncio.run(story())
+
+
+def test_the_deadline_ends_a_job_instead_of_its_next_target() -> None:
+    async def story() -> None:
+        world = World(deadline_seconds=60)
+        job = await world.submit(3)
+        world.clock.now += 60_000
+        assert await world.deliver(1) == []
+        assert world.site.fetched == []
+        state = world.state(job)
+        assert (state.status, state.error, state.ended_at) == ("failed", "deadline", NOW + 60_000)
+        assert await world.deliver(10) == [], "the other messages are of no use any more"
+        assert world.quiet()
+
+    asyncio.run(story())
+
+
+# messages
+
+
+def test_what_is_no_message_is_buried_and_its_batch_mates_are_not(world: World) -> None:
+    async def story() -> None:
+        world.queue.add("not a target message")
+        job = await world.submit(2)
+        world.queue.add('{"v":1,"job":7}')
+        assert await world.deliver() == []
+        assert [body for body, _ in world.queue.buried] == ["not a target message", '{"v":1,"job":7}']
+        assert all(reason for _, reason in world.queue.buried)
+        assert not world.queue.waiting
+        world.check(job.meta.job_id, ["done"] * 2)
+
+    asyncio.run(story())
+
+
+def test_a_message_that_can_not_be_buried_stays(world: World) -> None:
+    async def story() -> None:
+        world.restart(at("dead.bury", Fault.REQUEST_LOST))
+        receipt = world.queue.add("not a target message")
+        assert await world.deliver() == [receipt]
+        assert world.queue.buried == []
+
+    asyncio.run(story())
+
+
+def test_a_message_of_a_later_version_waits_for_the_code_that_knows_it(world: World) -> None:
+    async def story() -> None:
+        receipt = world.queue.add('{"v":2,"job":"job_0","index":0,"url":"https://example.com/"}')
+        assert await world.deliver() == [receipt]
+        assert world.queue.waiting[receipt].visible_at == NOW + 60_000
+        assert world.queue.buried == []
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("job_id", ["job_0", "job_01M8MZ2A0038NKRKAYDXR834MK", "../../etc", ""])
+def test_a_message_of_a_job_that_is_gone_is_done_with(world: World, job_id: str) -> None:
+    async def story() -> None:
+        world.queue.add(json.dumps({"v": 1, "job": job_id, "index": 0, "url": "https://example.com/"}))
+        assert await world.deliver() == []
+        assert world.site.fetched == []
+
+    asyncio.run(story())
+
+
+def test_a_message_of_a_target_that_the_job_does_not_have_is_done_with(world: World) -> None:
+    async def story() -> None:
+        job = await world.submit(2)
+        world.queue.add(json.dumps({"v": 1, "job": job.meta.job_id, "index": 99, "url": "https://example.com/"}))
+        assert await world.deliver() == []
+        assert len(world.site.fetched) == 2
+
+    asyncio.run(story())
+
+
+def test_leases_outlast_the_function_and_end_before_the_message_comes_back(world: World) -> None:
+    async def story() -> None:
+        job = await world.submit(1)
+        seen: list[int] = []
+
+        async def look() -> None:
+            seen.append(world.state(job).flight[0].until - NOW)
+
+        world.site.during[urls(1)[0]] = look
+        await world.deliver()
+        assert LEASE_SECONDS * 1_000 < seen[0] < VISIBILITY_SECONDS * 1_000
+
+    asyncio.run(story())
