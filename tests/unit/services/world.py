@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import itertools
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from sift.blobs.memory import MemoryBlobs
+from sift.errors import Unavailable
 from sift.events.memory import MemoryBus
 from sift.identity import Identity, Limits
 from sift.jobs import ENDED, State
@@ -102,6 +104,7 @@ class World:
         ttl_seconds: int = 3_600,
         limits: Limits | None = None,
     ) -> None:
+        self._seeds = itertools.count()
         self.clock = FakeClock()
         self.store = MemoryStore()
         self.queue = MemoryQueue(self.clock, VISIBILITY_SECONDS)
@@ -141,7 +144,7 @@ class World:
         return Worker(
             store=store, queue=queue, dead_letters=life.wrap("dead", self.queue), blobs=blobs, clock=self.clock,
             advancer=advancer, fetch=self.site.fetch, lease_seconds=LEASE_SECONDS,
-            random_source=random.Random(len(self.site.fetched)),
+            random_source=random.Random(next(self._seeds)),
         )  # fmt: skip
 
     # what a user does
@@ -176,6 +179,8 @@ class World:
             try:
                 await self.drain()
                 await self.sweep()
+            except Unavailable:
+                pass  # the sweep failed; the next minute is its retry
             except Killed:
                 await self.bury_process()
             if self.quiet():
