@@ -72,6 +72,9 @@ class Loopback:
                 if not piece:
                     return
                 head += piece
+                if not head[:1].isalpha():  # a handshake, say: a web server answers that at once
+                    connection.sendall(respond(b"not HTTP", status=400))
+                    return
             self.requests.append(head)
             path = head.split(b" ", 2)[1].decode()
             answer = self.routes.get(path, respond(b"nothing here", status=404))

@@ -237,4 +237,11 @@ def test_state_file_is_json_that_a_person_can_read(project: Project, start: Star
     stack = start(state=tmp_path / "state.gz")
     stack.drain()
     state = json.loads(gzip.decompress((tmp_path / "state.gz").read_bytes()))
-    assert state == {"version": 1, "key": None, "tables": {"Table": []}, "buckets": {}, "queues": {}}
+    assert state == {
+        "version": 1,
+        "key": None,
+        "site_port": None,
+        "tables": {"Table": []},
+        "buckets": {},
+        "queues": {},
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 from collections.abc import Callable
@@ -91,12 +92,15 @@ def _answer(error: Exception, request_id: str) -> Response[str]:
     return problems.internal(request_id)
 
 
-def _load(body: str) -> Any:
-    """JSON as the standard has it: no NaN, no nesting without end."""
+def _load(body: str) -> dict[str, Any]:
+    """A JSON object as the standard has it: no NaN, no nesting without end."""
     try:
-        return json.loads(body, parse_constant=_no_constant)
+        found = json.loads(body, parse_constant=_no_constant)
     except RecursionError:
         raise json.JSONDecodeError("nested too deeply", body[:0], 0) from None
+    if not isinstance(found, dict):
+        raise json.JSONDecodeError("not an object", body[:0], 0)
+    return found
 
 
 def _no_constant(name: str) -> Any:
@@ -111,11 +115,22 @@ def _credential(event: dict[str, Any]) -> str | None:
 
 
 def _as_json(event: dict[str, Any]) -> dict[str, Any]:
-    """Every body is JSON here, whatever a client calls it (curl says `x-www-form-urlencoded`)."""
+    """Every body is JSON here, whatever a client calls it (curl says `x-www-form-urlencoded`), and UTF-8."""
     if not event.get("body"):
         return event
+    body = event["body"]
+    if event.get("isBase64Encoded"):
+        try:
+            body = base64.b64decode(body, validate=True).decode()
+        except ValueError:
+            raise problems.malformed() from None
     headers = {name: value for name, value in (event.get("headers") or {}).items() if name.lower() != "content-type"}
-    return {**event, "headers": {**headers, "content-type": "application/json"}}
+    return {
+        **event,
+        "headers": {**headers, "content-type": "application/json"},
+        "body": body,
+        "isBase64Encoded": False,
+    }
 
 
 def _request_id(event: dict[str, Any]) -> str:

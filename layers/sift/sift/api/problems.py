@@ -80,6 +80,11 @@ def _response(
     return Response(status, content_type=MEDIA_TYPE, body=body, headers=dict(headers))
 
 
+def malformed() -> errors.Malformed:
+    """The refusal of a body that can't be read."""
+    return errors.Malformed("malformed_json", "The body is not a JSON object.", "Send one JSON object, in UTF-8.")
+
+
 def refuse_fields(found: Sequence[Mapping[str, Any]]) -> errors.RequestRefused:
     """What the validation of a request found, as the error that the caller sees: the first one decides."""
     first = found[0]
@@ -90,7 +95,7 @@ def refuse_fields(found: Sequence[Mapping[str, Any]]) -> errors.RequestRefused:
     extra: dict[str, Any] = {"fields": fields}
     kind, message = first["type"], first["msg"]
     if kind == "json_invalid" or (source == "body" and not path):
-        return errors.Malformed("malformed_json", "The body is not a JSON object.", "Send one JSON object, in UTF-8.")
+        return malformed()
     if source != "body":
         code = "bad_cursor" if name == "cursor" else "invalid_request"
         return errors.Invalid(code, f"{name}: {message}", "See /docs for what this route takes.", extra=extra)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Sequence
 
 from sift.blobs.ports import Blobs
@@ -124,7 +125,8 @@ class Advancer:
             return None  # whoever moves it goes on with the state that it gets
         self._releasing.add(cursor)
         try:
-            until = quiet_since(self._clock.now_ms())
+            # A value of my own: by it a repeated release knows itself from that of another process.
+            until = quiet_since(self._clock.now_ms()) - random.randrange(1000)  # noqa: S311 (tells releases apart)
             changed = await self._store.release(job_id, step.first, step.count, until)
         finally:
             self._releasing.discard(cursor)

@@ -105,7 +105,8 @@ class Sweeper:
                 report.ended += 1
                 return
             await self._advancer.advance(job_id, state)
-            report.resent += await self._resend(state)
+            resent = await self._resend(state)  # first, as others add to the report while this one waits
+            report.resent += resent
         except (Unavailable, DataUnreadable) as error:
             _log.warning("%s waits for the next sweep: %s", job_id, error.detail)
             report.failed.append(job_id)
