@@ -28,7 +28,7 @@ check: setup ## lint, format, types, template rules (cfn-lint among them), docs 
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q tests/template
+	$(BIN)/pytest -q tests/template tests/docs
 	$(BIN)/python -m sift.api.openapi | diff docs/openapi.json -
 
 build-test: setup $(SAM_VENV)/.installed ## sam validate, sam build, and each built function imported on its own

@@ -10,12 +10,13 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from sift_client import commands
 from sift_client.commands import EXIT_INTERRUPTED, EXIT_TROUBLE, EXIT_USAGE
 from sift_client.connection import STATE_FILE
 from sift_client.errors import SiftApiError, SiftClientError
+from sift_client.shapes import JobStatus
 
 if TYPE_CHECKING:
     _Parser = argparse.ArgumentParser
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
     _Subparsers = argparse._SubParsersAction[_Parser]
 
 MODES = ("auto", "article", "page", "text", "raw")
+
+_CHANGES = {
+    "cancel": "cancel a job",
+    "pause": "pause a job: nothing new starts",
+    "resume": "go on with a paused job",
+    "retry": "run what failed or never ran as a new job",
+}
 
 _EPILOG = """\
 SIFT_URL and SIFT_KEY say which service to use; without them, the local stack running in this folder is used.
@@ -79,8 +87,17 @@ def make_parser(*, with_local: bool = True) -> argparse.ArgumentParser:
     results = _add(subparsers, "results", commands.run_results, "show a job's targets as they are now")
     _add_job(results)
 
-    cancel = _add(subparsers, "cancel", commands.run_cancel, "cancel a job")
-    _add_job(cancel)
+    jobs = _add(subparsers, "jobs", commands.run_jobs, "list your jobs, newest first")
+    jobs.add_argument("--status", choices=get_args(JobStatus), help="only jobs of this status")
+    jobs.add_argument("--limit", type=int, default=20, metavar="N", help="at most so many (default: 20)")
+
+    for name, text in _CHANGES.items():
+        change = _add(subparsers, name, commands.run_change, text)
+        change.set_defaults(change=name)
+        _add_job(change)
+
+    delete = _add(subparsers, "delete", commands.run_delete, "forget an ended job and all that it stored")
+    _add_job(delete)
 
     local = subparsers.add_parser("local", help="run the whole service on this machine")
     if with_local:

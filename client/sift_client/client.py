@@ -14,7 +14,7 @@ import httpx2
 
 from sift_client.connection import LOCAL_FILE, find_connection
 from sift_client.errors import SiftApiError, SiftConnectionError
-from sift_client.shapes import ENDED_JOB, Job, Slot, Target
+from sift_client.shapes import ENDED_JOB, Job, JobStatus, Slot, Target
 
 #: The service holds a request with `wait` for at most this long: its HTTP API ends every request at 30 s.
 LONGEST_WAIT_S = 20
@@ -76,10 +76,12 @@ class Sift:
         window: int | None = None,
         metadata: Mapping[str, Any] | None = None,
         fresh: bool = False,
+        idempotency_key: str | None = None,
     ) -> Job:
         """Submit one job. The same work again answers the same job with `reused: true`, unless `fresh`.
 
-        A lost answer is asked for again, except with `fresh`, where that could make a second job.
+        With an `idempotency_key` that key stands for the work, and other work under it is refused. A lost answer is
+        asked for again, except with `fresh`, where that could make a second job.
         """
         body: dict[str, Any] = {"targets": [{"url": t} if isinstance(t, str) else dict(t) for t in targets]}
         if options:
@@ -90,7 +92,8 @@ class Sift:
             body["metadata"] = dict(metadata)
         if fresh:
             body["fresh"] = True
-        return cast(Job, self._json("POST", "/v1/jobs", body=body, repeatable=not fresh))
+        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        return cast(Job, self._json("POST", "/v1/jobs", body=body, headers=headers, repeatable=not fresh))
 
     def get(self, job_id: str, *, wait: int = 0) -> Job:
         """The job's status; with `wait` (seconds, at most 20) not before it changes or they have passed."""
@@ -153,6 +156,32 @@ class Sift:
         """Cancel the job; doing so again is no error."""
         return cast(Job, self._json("POST", f"/v1/jobs/{_segment(job_id)}/cancel"))
 
+    def pause(self, job_id: str) -> Job:
+        """Pause the job: `paused`, or `pausing` while what is being fetched ends."""
+        return cast(Job, self._json("POST", f"/v1/jobs/{_segment(job_id)}/pause"))
+
+    def resume(self, job_id: str) -> Job:
+        """Go on with a paused job. Raises `SiftApiError` `invalid_state` when it is not paused."""
+        return cast(Job, self._json("POST", f"/v1/jobs/{_segment(job_id)}/resume", repeatable=False))
+
+    def retry(self, job_id: str) -> Job:
+        """A new job of what failed or never ran; asking again answers the same new job."""
+        return cast(Job, self._json("POST", f"/v1/jobs/{_segment(job_id)}/retry"))
+
+    def delete(self, job_id: str) -> None:
+        """Forget an ended job and all that it stored."""
+        self._call("DELETE", f"/v1/jobs/{_segment(job_id)}", repeatable=False)
+
+    def jobs(self, status: JobStatus | None = None) -> Iterator[Job]:
+        """Own jobs, newest first; further pages are read as they are needed."""
+        params = {"limit": "100"} if status is None else {"limit": "100", "status": status}
+        while True:
+            page = self._json("GET", "/v1/jobs", params=params)
+            yield from page["jobs"]
+            if not page["next"]:
+                return
+            params["cursor"] = page["next"]
+
     def _json(
         self,
         method: str,
@@ -160,9 +189,10 @@ class Sift:
         *,
         params: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
         repeatable: bool = True,
     ) -> dict[str, Any]:
-        response = self._call(method, path, params=params, body=body, repeatable=repeatable)
+        response = self._call(method, path, params=params, body=body, headers=headers, repeatable=repeatable)
         try:
             found = response.json()
         except ValueError:
@@ -181,6 +211,7 @@ class Sift:
         *,
         params: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
         repeatable: bool = True,
     ) -> httpx2.Response:
         """One answer below 400, after as many tries as the patience allows for what may be repeated."""
@@ -191,7 +222,9 @@ class Sift:
             problem: SiftApiError | SiftConnectionError
             try:
                 # A redirect goes to a presigned address of another origin; httpx2 keeps the key to this one.
-                response = self._http.request(method, path, params=params, json=body, follow_redirects=method == "GET")
+                response = self._http.request(
+                    method, path, params=params, json=body, headers=headers, follow_redirects=method == "GET"
+                )
             except httpx2.RequestError as error:
                 problem = SiftConnectionError(
                     f"{self.url} did not answer ({_reason(error)})",

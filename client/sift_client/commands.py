@@ -1,10 +1,12 @@
-"""The commands that work on jobs: run, submit, status, wait, results, cancel."""
+"""The commands that work on jobs: run, submit, status, wait, results, jobs, cancel, pause, resume, retry, delete."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +88,33 @@ def run_results(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def run_cancel(args: argparse.Namespace) -> int:
-    """Cancel."""
+def run_change(args: argparse.Namespace) -> int:
+    """Cancel, pause, resume or retry, as `args.change` says; shows the job as it is then."""
     with _connect(args) as client:
-        job = client.cancel(args.job)
+        changes: dict[str, Callable[[str], Job]] = {
+            "cancel": client.cancel,
+            "pause": client.pause,
+            "resume": client.resume,
+            "retry": client.retry,
+        }
+        job = changes[args.change](args.job)
     print(describe_job(job))
+    return EXIT_DONE
+
+
+def run_delete(args: argparse.Namespace) -> int:
+    """Delete."""
+    with _connect(args) as client:
+        client.delete(args.job)
+    print(f"{args.job}: deleted")
+    return EXIT_DONE
+
+
+def run_jobs(args: argparse.Namespace) -> int:
+    """List the newest jobs."""
+    with _connect(args) as client:
+        for job in itertools.islice(client.jobs(args.status), args.limit):
+            print(f"{job['created_at']}  {describe_job(job)}")
     return EXIT_DONE
 
 

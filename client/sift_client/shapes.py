@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypedDict
 
-JobStatus = Literal["queued", "running", "done", "partial", "failed", "cancelled", "pausing", "paused"]
+JobStatus = Literal["queued", "running", "done", "partial", "failed", "cancelled", "pausing", "paused", "cancelling"]
 
 #: A job in one of these does not change any more.
 ENDED_JOB = frozenset({"done", "partial", "failed", "cancelled"})
@@ -40,6 +40,7 @@ class Job(TypedDict, total=False):
     expires_at: str | None
     error: Any
     metadata: dict[str, Any] | None
+    retry_of: str | None
     reused: bool
 
 

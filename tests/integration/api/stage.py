@@ -139,7 +139,7 @@ class Stage:
             "AWS_ACCESS_KEY_ID": "local",
             "AWS_SECRET_ACCESS_KEY": "local",
             "AWS_DEFAULT_REGION": "us-east-1",
-            "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+            "POWERTOOLS_LOG_LEVEL": "ERROR",
         }
         self.store = DynamoStore(tables, self.table)
         self.queue = SqsQueue(sqs, self.queue_url)
@@ -156,7 +156,7 @@ class Stage:
     def send(self, event: dict[str, Any]) -> Reply:
         """Invoke the API function; its answer has to pass Lambda."""
         answer = self.deployment.functions["api"].lambda_handler(event, context())
-        size = len(json.dumps(answer).encode())
+        size = len(json.dumps(answer, ensure_ascii=False).encode())  # as Lambda's runtime does since Python 3.12
         headers = {name.lower(): value for name, value in answer.get("headers", {}).items()}
         body = answer["body"] or ""
         raw = base64.b64decode(body) if answer.get("isBase64Encoded") else body.encode()

@@ -37,7 +37,7 @@ def serve(work: Callable[[ForkServer], Awaitable[T]], **options: Any) -> T:
 async def failure(server: ForkServer, act: str, wall_s: float = 20.0) -> TargetFailed:
     with pytest.raises(TargetFailed) as caught:
         await server.run({"act": act}, b"body", wall_s)
-    head, body = await server.run({"act": "echo"}, b"next", 20.0)
+    _, body = await server.run({"act": "echo"}, b"next", 20.0)
     assert body == b"next"
     return caught.value
 

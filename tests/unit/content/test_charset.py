@@ -8,7 +8,7 @@ import pytest
 
 from sift.content.charset import decode
 
-CHINESE = "中文网页的内容必须可以阅读，不能出现乱码。" * 5
+CHINESE = "中文网页的内容必须可以阅读、不能出现乱码。" * 5
 RUSSIAN = "Привет, это страница на русском языке, и её надо прочитать." * 3
 
 

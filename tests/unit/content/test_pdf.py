@@ -16,6 +16,14 @@ def read(body: bytes, pages: str | None = None, engine: str = "pdfium") -> str:
     return read_pdf(body, pages, separate=MARK, engine=engine)[0]
 
 
+def outcome(body: bytes, engine: str) -> str:
+    """The text, or the code of the typed error."""
+    try:
+        return read(body, engine=engine)
+    except TargetFailed as error:
+        return error.code
+
+
 def failure(body: bytes, engine: str, pages: str | None = None) -> str:
     with pytest.raises(TargetFailed) as caught:
         read(body, pages, engine)
@@ -55,10 +63,8 @@ def test_a_form_that_contains_itself_ends(engine: str) -> None:
         b"/Resources << /Font << /F1 3 0 R >> /XObject << /X1 6 0 R >> >>",
     )
     body = make_pdf(["outer"], extra={6: form}, resources=b"/XObject << /X1 6 0 R >>")
-    try:
-        assert "outer" in read(body, engine=engine)
-    except TargetFailed as error:
-        assert error.code in ("damaged", "too_large")
+    got = outcome(body, engine)
+    assert "outer" in got or got in ("damaged", "too_large")
 
 
 @engines
@@ -66,10 +72,8 @@ def test_a_broken_character_map_is_no_traceback(engine: str) -> None:
     font = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>"
     cmap = make_stream(b"beginbfrange <00> <zz> [<0041 endbfrange beginbfchar <4> garbage")
     body = make_pdf(["words"], extra={3: font, 6: cmap})
-    try:
-        assert read(body, engine=engine)
-    except TargetFailed as error:
-        assert error.code in ("damaged", "empty")
+    got = outcome(body, engine)
+    assert "page 1" in got or got in ("damaged", "empty")
 
 
 def test_a_truncated_file_is_read_as_far_as_it_goes() -> None:

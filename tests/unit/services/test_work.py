@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from sift.blobs.ports import content_key
 from sift.errors import TargetBusy, TargetFailed
+from sift.identity import Limits
 from sift.jobs import Flight
+from sift.services.outcomes import LINK_BYTES
 from sift.services.submit import Submitted
 from sift.services.work import BUSY_FOR_SECONDS, BUSY_MOST_SECONDS, TARGET_SECONDS, busy_wait
 from sift.store.ports import Outcome, Spec
@@ -96,6 +98,20 @@ def test_large_content_goes_to_the_bucket(world: World) -> None:
         assert world.blobs.blobs[key] == (noise, "application/octet-stream")
         assert (small.content, small.blob, small.size) == (text, None, 160_000)
         world.check(job.meta.job_id)
+
+    asyncio.run(story())
+
+
+def test_what_is_read_by_a_link_is_in_the_bucket_however_well_it_compresses() -> None:
+    async def story() -> None:
+        world = World(limits=Limits(targets_per_job=9, jobs_per_caller=9, retained_jobs=9, job_bytes=10**8))
+        world.site.answers = {
+            url: [Content(b"0" * (LINK_BYTES + more), "text/plain")] for more, url in enumerate(urls(2))
+        }
+        job = await world.submit(2)
+        await world.deliver()
+        assert (outcome(world, job, 0).blob is None, outcome(world, job, 1).content) == (True, None)
+        world.check(job.meta.job_id, ["done"] * 2)
 
     asyncio.run(story())
 

@@ -40,7 +40,7 @@ class Application:
             if event.get("rawPath") not in PUBLIC:
                 identity = run(self.services().keys.authenticate(_credential(event)))
                 self.resolver.append_context(identity=identity)
-            if len(event.get("body") or "") > BODY_BYTES:
+            if len((event.get("body") or "").encode()) > BODY_BYTES:
                 raise TooLarge(
                     "request_too_large",
                     f"The body is over {BODY_BYTES} bytes.",

@@ -92,6 +92,17 @@ def text(app: APIGatewayHttpResolver) -> str:
     """The document as JSON, the same bytes for the same routes."""
     document = json.loads(app.get_openapi_json_schema())
     document.pop("servers", None)  # it is served wherever it is deployed
+    # Powertools adds its own validation errors to every route that names no 422, and a body to every answer that
+    # names none; here all errors are problems, and these two answers are empty.
+    foreign = {"HTTPValidationError", "ValidationError", "ResponseValidationError"}
+    for route in (route for path in document["paths"].values() for route in path.values()):
+        responses = route["responses"]
+        if "HTTPValidationError" in json.dumps(responses.get("422", {})):
+            del responses["422"]
+        for status in {"204", "303"} & set(responses):
+            del responses[status]["content"]
+    schemas = document["components"]["schemas"]
+    document["components"]["schemas"] = {name: schema for name, schema in schemas.items() if name not in foreign}
     return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 

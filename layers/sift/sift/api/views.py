@@ -11,10 +11,11 @@ from sift.blobs.ports import Blobs
 from sift.clock import rfc3339
 from sift.errors import NotFound
 from sift.jobs import Meta, State, counts
+from sift.services.outcomes import LINK_BYTES
 from sift.services.read import Slot
 
 #: Content above this (bytes) is never put inside JSON.
-INLINE_BYTES = 4_000_000
+INLINE_BYTES = LINK_BYTES
 #: What one answer may weigh (bytes). A Lambda answer is limited to 6 MB, and holds its body as a JSON string.
 PAGE_BYTES = 5_000_000
 

@@ -73,7 +73,10 @@ class AllowEntry:
 
 
 def parse_allow(text: str) -> tuple[AllowEntry, ...]:
-    """Read `address-or-cidr[:port]`, comma-separated, IPv6 in brackets when with a port; ValueError names the bad row."""
+    """Read `address-or-cidr[:port]`, comma-separated, IPv6 in brackets when with a port.
+
+    Raises ValueError that names the bad row.
+    """
     entries = []
     for row in filter(None, (part.strip() for part in text.split(","))):
         host, port_text = _split_port(row)

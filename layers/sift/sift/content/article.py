@@ -17,6 +17,8 @@ SEQUENCE = 4
 # Less than this share of the page's running text, and the extraction is taken to have missed the content.
 TOO_LITTLE = 0.08
 MIN_WORDS = 20
+# Less than this share of it found again in the page's blocks, and what was kept is given as it is.
+FOUND_SHARE = 0.5
 
 _WORD = re.compile(r"\w+")
 _ASIDE = frozenset({"nav", "footer", "aside", "form", "button", "dialog"})
@@ -117,8 +119,13 @@ def without_asides(body: Element) -> Element:
 
 def is_too_little(kept: str, page_text: str) -> bool:
     """Say whether an extraction missed the content: next to nothing of a page that has text."""
-    have, whole = len(_words(kept)), len(_words(page_text))
+    have, whole = count_words(kept), count_words(page_text)
     return whole > have and (have < MIN_WORDS or have < TOO_LITTLE * whole) and have < 0.9 * whole
+
+
+def count_words(text: str) -> int:
+    """The number of words in a text."""
+    return len(_words(text))
 
 
 def _words(text: str) -> list[str]:

@@ -207,7 +207,8 @@ def _judge(answer: bytes, status: int, overdue: bool) -> tuple[dict[str, Any], b
     code = os.waitstatus_to_exitcode(status)
     if overdue or code == -signal.SIGXCPU:
         raise _too_slow()
-    if code in (frames.OUT_OF_MEMORY, -signal.SIGKILL):  # the child's own word, or the kernel's when the machine ran out
+    # The child's own word, or the kernel's when the whole machine ran out.
+    if code in (frames.OUT_OF_MEMORY, -signal.SIGKILL):
         raise TargetFailed("too_large", "The document needs more memory than it may use.")
     if code < 0:
         raise Crashed

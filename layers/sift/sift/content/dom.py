@@ -14,12 +14,15 @@ MAX_DEPTH = 200
 MAX_ATTRIBUTES = 256
 
 _DROPPED = frozenset(
-    ["script", "style", "template", "svg", "math", "iframe", "object", "embed", "canvas", "noscript", "audio", "video", "map", "datalist", "select", "option", "head"]
+    "script style template svg math iframe object embed canvas noscript "  # noqa: SIM905 - reads as a list of names
+    "audio video map datalist select option head".split()
 )
 _BLOCKS = frozenset(
-    ["html", "body", "address", "article", "aside", "blockquote", "caption", "center", "dd", "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "legend", "li", "main", "menu", "nav", "ol", "p", "pre", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul"]
+    "html body address article aside blockquote caption center dd details dialog dir div dl dt fieldset "  # noqa: SIM905
+    "figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre search "
+    "section summary table tbody td tfoot th thead tr ul".split()
 )
-_VOID = frozenset(["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"])
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,60}")
 _SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
 
@@ -94,7 +97,12 @@ def parse_page(html: str, url: str) -> Page:
         (_attribute(link, "href") for link in document.find_all("link") if "canonical" in _attribute(link, "rel")), ""
     )
     title = document.find("title")
-    body, flattened = _build(document.find("body") or root)
+    source = document.find("body") or root
+    body, flattened = _build(source, _DROPPED)
+    unscripted = sum(len(node.text) for node in document.find_all("noscript"))
+    if unscripted > len(collapse(body.text())):
+        # A page that scripts build may carry its text for readers without them.
+        body, flattened = _build(source, _DROPPED - {"noscript"})
     return Page(
         body=body,
         base=base,
@@ -110,7 +118,7 @@ def _attribute(node: Any, name: str) -> str:
     return (" ".join(value) if isinstance(value, list) else value or "").strip()
 
 
-def _build(source: Any) -> tuple[Element, bool]:
+def _build(source: Any, dropped: frozenset[str]) -> tuple[Element, bool]:
     body = Element("body", {})
     if source is None:
         return body, False
@@ -124,7 +132,7 @@ def _build(source: Any) -> tuple[Element, bool]:
             if type(node).__name__ in ("Text", "CData"):
                 parent.children.append(node.data)
             continue
-        if tag in _DROPPED:
+        if tag in dropped:
             continue
         raw = node.attrs
         flattened = flattened or len(raw) > MAX_ATTRIBUTES or depth > MAX_DEPTH

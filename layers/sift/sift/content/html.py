@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sift.content.article import Decision, decide, find_root, is_too_little, keep_rule, without_asides
+from sift.content.article import (
+    FOUND_SHARE,
+    Decision,
+    count_words,
+    decide,
+    find_root,
+    is_too_little,
+    keep_rule,
+    without_asides,
+)
 from sift.content.dom import Page, parse_page, serialize
 from sift.content.markdown import Renderer
 from sift.errors import TargetFailed
@@ -59,8 +68,10 @@ def _article(page: Page, html: str, decision: Decision, warnings: list[str]) -> 
     if kept and not is_too_little(kept, rest_text):
         keep = keep_rule(kept)
         content = Renderer(page.base, keep).render(find_root(page.body, keep))
-        if content:
+        if count_words(content) >= FOUND_SHARE * count_words(kept):
             return content
+        # It stands in no block of the page (structured data, for one): better plain than lost.
+        return "\n\n".join(line for line in kept.splitlines() if line.strip()) + "\n"
     warnings.append("No main content was found; this is the whole page.")
     return Renderer(page.base).render(rest) or Renderer(page.base).render(page.body)
 

@@ -14,6 +14,9 @@ from sift.targets import Content
 
 #: Content that compresses to this (bytes) is kept in the table, larger content in the bucket.
 INLINE_BYTES = 32 * 1024
+#: Content above this (bytes) is read by a link to the bucket, so it has to be there however well it compresses:
+#: a Lambda answer is limited to 6 MB, of which base64 takes a third.
+LINK_BYTES = 4_000_000
 
 
 async def keep(
@@ -22,7 +25,7 @@ async def keep(
     """The outcome of a target that is done; its content is in the bucket by then when it is large."""
     body = content.body
     blob = None
-    if len(zlib.compress(body, 6)) > INLINE_BYTES:
+    if len(body) > LINK_BYTES or len(zlib.compress(body, 6)) > INLINE_BYTES:
         blob = content_key(message.job_id, message.index, lease)
         await blobs.put(blob, body, content.media_type)
     document = _document(message, attempts, now_ms)

@@ -1,0 +1,145 @@
+"""docs/api.md has the routes, fields, options and numbers of the code."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, get_args
+
+import pytest
+
+from sift.api import application, models, routes, views
+from sift.content import pdf
+from sift.content.addresses import DEFAULT_PORTS
+from sift.content.client import FetchLimits
+from sift.content.pipeline import PipelineSettings
+from sift.content.responses import _BUSY
+from sift.jobs import MAX_WINDOW
+from sift.services import read as reading
+from sift.services import work
+from sift.targets import FetchOptions, Mode
+from tests.docs.pages import names, read, rows, section
+from tests.template.document import events, functions, load
+
+PAGE = read("docs/api.md")
+OPENAPI = json.loads(read("docs/openapi.json"))
+#: Served, and not part of the document that describes the service.
+NOT_DESCRIBED = {"GET /openapi.json", "GET /docs"}
+_ROUTE = re.compile(r"^### `([A-Z]+ /[^`]*)`$", re.M)
+
+
+def documented(page: str = PAGE) -> set[str]:
+    return set(_ROUTE.findall(page))
+
+
+def without_names(found: set[str]) -> set[str]:
+    """Routes with their parameters unnamed: the template and the code call them differently."""
+    return {re.sub(r"\{\w+\}", "{}", route) for route in found}
+
+
+def described() -> dict[str, Any]:
+    """Operations of the OpenAPI document by route."""
+    return {
+        f"{method.upper()} {path}": operation
+        for path, methods in OPENAPI["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+def of_template() -> set[str]:
+    return {f"{e['Method']} {e['Path']}" for e in events(functions(load())["ApiFunction"], "HttpApi")}
+
+
+def test_every_route_of_the_template_has_its_section() -> None:
+    assert documented() == of_template()
+
+
+def test_every_route_of_the_template_is_described_and_no_other() -> None:
+    assert without_names(set(described())) == without_names(of_template() - NOT_DESCRIBED)
+
+
+def test_a_route_without_a_section_is_noticed() -> None:
+    assert documented(PAGE.replace("### `POST /v1/jobs`", "### Submit")) != of_template()
+
+
+@pytest.mark.parametrize("route", sorted(described()))
+def test_query_parameters_are_in_the_section_of_their_route(route: str) -> None:
+    heading = next(f"`{found}`" for found in documented() if without_names({found}) == without_names({route}))
+    text = section(PAGE, heading)
+    for parameter in described()[route].get("parameters", []):
+        if parameter["in"] == "query":
+            assert re.search(rf"`{parameter['name']}[`=]", text), parameter["name"]
+
+
+BODIES = (
+    models.JobRequest, models.TargetRequest, models.Job, models.JobCounts, models.JobError, models.JobPage,
+    models.Target, models.TargetError, models.TargetPage, models.Problem, models.Health, FetchOptions,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("model", BODIES)
+def test_every_field_is_named(model: Any) -> None:
+    written = set(names(PAGE)) | set(re.findall(r'"(\w+)":', PAGE))
+    assert set(model.model_fields) <= written
+
+
+def test_every_model_of_the_api_is_among_them() -> None:
+    own = {value for value in vars(models).values() if isinstance(value, type) and value.__module__ == models.__name__}
+    assert {model for model in own if not model.__name__.startswith("_")} == set(BODIES) - {FetchOptions}
+
+
+def test_every_mode_and_status_is_explained() -> None:
+    modes = {names(cell)[0] for row in rows(section(PAGE, "Options")) for cell in row[:2] if names(cell)}
+    assert set(get_args(Mode)) <= modes
+    explained = {name for row in rows(section(PAGE, "A job")) for name in names(row[0])}
+    assert explained == set(get_args(models.Job.model_fields["status"].annotation))
+
+
+LIMITS = FetchLimits()
+SETTINGS = PipelineSettings()
+SIZES = {
+    "request body": [f"{application.BODY_BYTES:,}"],
+    "URL": [f"{models.URL_CHARS:,}"],
+    "answer with slots": [f"{views.PAGE_BYTES:,}", f"{views.INLINE_BYTES:,}"],
+    "document": [
+        f"{LIMITS.wire_bytes >> 20} MiB", f"{LIMITS.decoded_bytes >> 20} MiB", f"{LIMITS.header_bytes >> 10} KiB",
+    ],
+    "redirects": [f"{LIMITS.redirects}"],
+    "ports": [str(port) for port in sorted(DEFAULT_PORTS)],
+    "one fetch": [
+        f"{work.TARGET_SECONDS:.0f} s", f"{SETTINGS.timeouts.connect:.0f} s", f"{SETTINGS.timeouts.read:.0f} s",
+    ],
+    "reading a document": [
+        f"{SETTINGS.extract_s:.0f} s", f"{SETTINGS.child.cpu_s} s", f"{SETTINGS.child.memory_bytes >> 20} MiB",
+    ],
+    "PDF": [f"{pdf.MAX_PAGES:,}"],
+    "a busy target": [f"{work.BUSY_FOR_SECONDS / 60:.0f} minutes"],
+}  # fmt: skip
+
+
+def test_sizes_and_times_are_those_of_the_code() -> None:
+    written = {row[0]: row[1] for row in rows(section(PAGE, "Sizes and times"))}
+    assert written.keys() == SIZES.keys()
+    for what, numbers in SIZES.items():
+        for number in numbers:
+            assert number in written[what], what
+
+
+def test_numbers_in_the_text_are_those_of_the_code() -> None:
+    submit, jobs = section(PAGE, "`POST /v1/jobs`"), section(PAGE, "`GET /v1/jobs`")
+    targets = section(PAGE, "`GET /v1/jobs/{id}/targets`")
+    assert f"1 to {MAX_WINDOW} (default {MAX_WINDOW})" in submit
+    assert f"up to {routes.KEY_CHARS}" in submit
+    assert f"1 to {routes.PAGE_JOBS}, default 20" in jobs
+    assert f"{reading.LIST_LOOKS:,} jobs" in jobs
+    assert f"1 to {routes.PAGE_SLOTS:,}, default 100" in targets
+    assert f"seconds, 0 to {routes.WAIT_SECONDS}" in section(PAGE, "`GET /v1/jobs/{id}`")
+    assert routes.LINK_SECONDS == 5 * 60
+    assert "five minutes" in section(PAGE, "`GET /v1/jobs/{id}/targets/{index}/content`")
+
+
+def test_the_statuses_that_count_as_busy_are_listed() -> None:
+    row = next(row for row in rows(section(PAGE, "Errors of a target")) if row[0] == "`busy`")
+    listed = {int(number) for number in re.findall(r"\b\d{3}\b", row[1])}
+    assert listed | set(range(520, 525)) == set(_BUSY)
+    assert "520 to 524" in row[1]

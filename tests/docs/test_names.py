@@ -1,0 +1,167 @@
+"""What has a name that people type stands in the pages: parameters, variables, alarms, commands, events."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sift_client.cli import make_parser
+from tests.docs.pages import ROOT, blocks, names, read, rows, section
+from tests.template.document import functions, load, resources, variables
+from tests.unit.client.fake_api import KEY, FakeApi
+
+README, OPERATIONS = read("README.md"), read("docs/operations.md")
+
+
+def parameter_table(text: str) -> dict[str, str]:
+    """Name to default of a table of parameters."""
+    return {names(row[0])[0]: row[1] for row in rows(text)}
+
+
+def parameters() -> dict[str, str]:
+    return {name: str(found.get("Default", "")) or "empty" for name, found in load()["Parameters"].items()}
+
+
+@pytest.mark.parametrize(
+    "text", [section(README, "Deploy"), section(OPERATIONS, "Parameters")], ids=["README", "operations"]
+)
+def test_every_parameter_is_listed_with_its_default(text: str) -> None:
+    assert parameter_table(text) == parameters()
+
+
+def test_another_default_is_noticed() -> None:
+    text = section(README, "Deploy").replace("| `JobsTotal` | 8 |", "| `JobsTotal` | 9 |")
+    assert parameter_table(text) != parameters()
+
+
+def test_every_variable_of_every_function_is_listed() -> None:
+    documented: dict[str, set[str]] = {}
+    for row in rows(section(OPERATIONS, "Environment")):
+        for name in names(row[0]):
+            documented[name] = {"api", "fetch", "sweep"} if row[1] == "all" else set(row[1].split(", "))
+    given: dict[str, set[str]] = {}
+    for function in functions(load()).values():
+        for name in variables(function):
+            given.setdefault(name, set()).add(Path(function["CodeUri"]).name)
+    assert documented == given
+
+
+def test_every_variable_that_the_client_reads_is_listed() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "client" / "sift_client").glob("*.py"))
+    assert set(re.findall(r"\bSIFT_[A-Z]+\b", source)) <= set(names(section(OPERATIONS, "Environment")))
+
+
+def test_every_alarm_is_explained() -> None:
+    listed = {names(row[0])[0] for row in rows(section(OPERATIONS, "Alarms"))}
+    assert listed == set(resources(load(), "AWS::CloudWatch::Alarm"))
+
+
+def make_commands(text: str) -> set[str]:
+    """Targets of make that a page tells people to use."""
+    typed = "\n".join([*names(text), *(block.text for block in blocks(text))])
+    return set(re.findall(r"^make ([a-z][a-z-]*)", typed, re.M))
+
+
+def test_every_make_command_exists() -> None:
+    targets = set(re.findall(r"^([a-z][a-z-]*):", read("Makefile"), re.M))
+    used = make_commands(README) | make_commands(OPERATIONS)
+    assert {"run", "test"} <= used <= targets
+    assert "nonsense" in make_commands("`make nonsense`") - targets
+
+
+def test_the_first_block_is_how_to_run_and_test_it() -> None:
+    assert make_commands(f"```\n{blocks(README)[0].text}```\n") == {"run", "test"}
+    run = next(line for line in read("Makefile").splitlines() if "$(URLS)" in line)
+    assert 'make run URLS="' in blocks(README)[0].text
+    assert "sift demo" in run
+
+
+def sift_commands(text: str) -> list[list[str]]:
+    """The arguments of every `sift` command in the blocks of a page."""
+    lines = [line for block in blocks(text) for line in block.text.splitlines()]
+    return [shlex.split(line, comments=True)[1:] for line in lines if re.match(r"(\.venv/bin/)?sift ", line)]
+
+
+COMMANDS = sift_commands(README) + sift_commands(OPERATIONS)
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_every_sift_command_is_understood(arguments: list[str]) -> None:
+    assert callable(make_parser().parse_args(arguments).run)
+
+
+def test_a_wrong_sift_command_is_noticed() -> None:
+    (wrong,) = sift_commands("```\n.venv/bin/sift run https://example.com/ --colour  # never\n```\n")
+    with pytest.raises(SystemExit):
+        make_parser().parse_args(wrong)
+
+
+def test_the_commands_of_the_client_are_shown() -> None:
+    assert {arguments[0] for arguments in COMMANDS} >= {"run", "submit", "status", "wait", "results", "cancel", "local"}
+
+
+def test_every_option_of_the_local_stack_is_listed() -> None:
+    local = section(OPERATIONS, "The local stack")
+    listed = {name.split()[0] for row in rows(local) for name in names(row[0])}
+    subparsers: Any = make_parser()._subparsers
+    parser = subparsers._group_actions[0].choices["local"]
+    options = {option for action in parser._actions for option in action.option_strings if option.startswith("--")}
+    assert listed == options - {"--help"}
+
+
+def test_the_python_of_the_readme_runs(api: FakeApi, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    (example,) = [block.text for block in blocks(README) if block.language == "python"]
+    monkeypatch.setenv("SIFT_URL", api.url)
+    monkeypatch.setenv("SIFT_KEY", KEY)
+    api.on_look = lambda: api.finish(0, "# Example")
+    exec(compile(example, "README.md", "exec"), {})
+    assert capsys.readouterr().out == "0 done # Example\n"
+
+
+def test_every_event_file_is_listed_and_no_other() -> None:
+    listed = {names(row[0])[0] for row in rows(read("events/README.md"))}
+    assert listed == {path.name for path in (ROOT / "events").glob("*.json")}
+
+
+def test_every_folder_that_the_readme_lists_exists() -> None:
+    layout = next(block.text for block in blocks(section(README, "What is where")))
+    listed = [line.split("  ")[0].split(", ")[0] for line in layout.splitlines()]
+    assert len(listed) > 5
+    for name in listed:
+        assert (ROOT / name).exists(), name
+
+
+def test_every_module_of_the_layer_is_on_the_map() -> None:
+    layout = next(block.text for block in blocks(section(read("ARCHITECTURE.md"), "Modules")))
+    package = ROOT / "layers" / "sift" / "sift"
+    own = {path.name for path in package.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    files = {path.name for path in package.glob("*.py")} - {"__init__.py"}
+    services = {path.stem for path in (package / "services").glob("*.py")} - {"__init__"}
+    words = set(re.findall(r"[\w.]+", layout))
+    assert own | files | services <= words
+
+
+def test_every_log_line_of_the_table_is_logged() -> None:
+    source = "".join(_logged(path) for path in [*(ROOT / "layers").rglob("*.py"), *(ROOT / "functions").rglob("*.py")])
+    for row in rows(section(OPERATIONS, "Logs")):
+        for part in filter(None, (part.strip() for part in names(row[0])[0].split("..."))):
+            assert part in source, part
+
+
+def _logged(path: Path) -> str:
+    """All texts given to a logger in a file."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    texts = [
+        argument.value
+        for call in calls
+        if isinstance(call.func, ast.Attribute) and call.func.attr in {"info", "warning", "error", "exception"}
+        for argument in call.args
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    ]
+    return os.linesep.join(texts)

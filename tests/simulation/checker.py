@@ -1,0 +1,254 @@
+"""Looks at the raw table after every step of the world."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from sift.jobs import State
+from sift.store.ports import CapReached
+from tests.simulation.invariants import (
+    ACTIVE,
+    ENDED,
+    LIVE,
+    broken,
+    check_born,
+    check_course,
+    check_state,
+    left_to_do,
+)
+from tests.simulation.ledger import Job, Ledger, RequestKey
+from tests.simulation.processes import Invocation, _Effect
+from tests.simulation.site import Target, Visit
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+class Checker:
+    """`step` is called after each effect; the rest when something happens that the table does not show."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.ledger = Ledger()
+        self._seen: dict[str, State] = {}
+
+    # after each effect
+
+    def step(self, effect: _Effect, answer: Any) -> None:
+        view = self._world.backend.view()
+        self._births(effect)
+        now, skew = self._world.now_ms(), 2 * self._world.scenario.skew_ms
+        for job_id, state in view.states.items():
+            old = self._seen.get(job_id)
+            if old is state or old == state:
+                continue
+            check_state(state, view.outcomes)
+            if old is None:
+                check_born(view.metas[job_id], state)
+            else:
+                check_course(old, state, now, skew)
+                self._entries(old, state, effect.invocation)
+            if state.status in ENDED and self.ledger.jobs[job_id].ended_as is None:
+                self.ledger.jobs[job_id].ended_as = state.status
+            self._seen[job_id] = state
+        for job_id in self._seen.keys() - view.states.keys():
+            if not self.ledger.jobs[job_id].deleting:
+                broken("1 one outcome", f"{job_id} is gone, and nobody deleted it")
+            del self._seen[job_id]
+        self._sets(effect, answer)
+        if not effect.reads:
+            self._records()
+        self._calls(effect, answer)
+
+    def _births(self, effect: _Effect) -> None:
+        if effect.name != "store.commit":
+            return
+        submission = effect.args[0]
+        job_id = submission.meta.job_id
+        if job_id in self._world.backend.view().metas and job_id not in self.ledger.jobs:
+            key, urls = self._world.requests[effect.invocation]
+            self.ledger.jobs[job_id] = Job(submission.meta, urls, None if submission.idempotency is None else key)
+
+    def _entries(self, old: State, new: State, invocation: Invocation) -> None:
+        view, now, skew = self._world.backend.view(), self._world.now_ms(), 2 * self._world.scenario.skew_ms
+        job_id = new.job_id
+        for index, entry in old.flight.items():
+            target = (job_id, index)
+            if index not in new.flight:
+                urls = self.ledger.jobs[job_id].urls
+                visits = self._world.site.visits.get(target, [])
+                self.ledger.finished(target, old, new, view.outcomes[target], visits, urls[index])
+            elif new.flight[index] != entry:
+                self.ledger.changed(target, old, new, invocation, now, skew)
+        if new.status == "paused" and old.status != "paused":
+            for index, entry in new.flight.items():
+                if self.ledger.holder((job_id, index), entry) is not None:
+                    broken("pause", f"{job_id} is paused while {index} runs")
+        if old.status == "paused" and new.status == "queued":
+            self.ledger.jobs[job_id].resumed = self._world.loop.time()
+
+    def _sets(self, effect: _Effect, answer: Any) -> None:
+        view, scenario = self._world.backend.view(), self._world.scenario
+        live = {job_id for job_id, state in view.states.items() if state.status in LIVE}
+        if set().union(*view.live.values()) != live:
+            broken("3 caps", f"live are {live}, counted are {view.live}")
+        if len(live) > scenario.jobs_total:
+            broken("3 caps", f"{len(live)} jobs are live, the cap is {scenario.jobs_total}")
+        by_caller: dict[str, set[str]] = {}
+        for job_id in live:
+            by_caller.setdefault(view.metas[job_id].caller, set()).add(job_id)
+        if by_caller != {caller: jobs for caller, jobs in view.callers.items() if jobs}:
+            broken("3 caps", f"live by caller are {by_caller}, counted are {view.callers}")
+        if any(len(jobs) > scenario.jobs_per_caller for jobs in by_caller.values()):
+            broken("3 caps", f"a caller has more than {scenario.jobs_per_caller} live jobs: {by_caller}")
+        if answer == CapReached("caller") and effect.args[0].meta.caller not in by_caller:
+            broken("3 caps", "a caller without live jobs is refused for its cap")
+        waiting = set().union(*view.outboxes.values())
+        for job_id, job in self.ledger.jobs.items():
+            if job.ended_as and not job.announced and job_id not in waiting:
+                broken("5 announced", f"{job_id} has ended, is not announced, and is not in the outbox")
+
+    def _records(self) -> None:
+        view = self._world.backend.view()
+        for job_id, job in self.ledger.jobs.items():
+            key = job.meta.idempotency
+            if key is not None and self.stands(job_id):
+                record = view.idempotency.get(key)
+                if record is None or record.job_id != job_id:
+                    broken("4 idempotency", f"{job_id} stands for its work, and the record is {record}")
+        for target, outcome in self.ledger.final.items():
+            stored = view.outcomes.get(target)
+            if stored is not outcome and stored != outcome and not self.ledger.jobs[target[0]].deleting:
+                broken("1 one outcome", f"the outcome of {target} was replaced by {stored}")
+
+    def _calls(self, effect: _Effect, answer: Any) -> None:
+        """What only the call itself shows."""
+        view, invocation = self._world.backend.view(), effect.invocation
+        match effect.name:
+            case "bus.publish":
+                detail = effect.args[1]
+                state = view.states.get(detail["job_id"])
+                job = self.ledger.jobs[detail["job_id"]]
+                if state is not None and (state.status not in ENDED or detail["status"] != state.status):
+                    broken("5 announced", f"announced as {detail['status']}, it is {state.status}")
+                job.announced += 1
+            case "queue.send":
+                for message in effect.args[0]:
+                    target = (message.job_id, message.index)
+                    self.ledger.sent(target, view.states.get(target[0]), invocation, self._world.loop.time())
+            case "store.claim":
+                state, index = view.states.get(effect.args[0]), effect.args[1]
+                if state is not None and not answer.ok:
+                    entry = state.flight.get(index)
+                    if entry is None or state.status not in ACTIVE:
+                        invocation.left[state.job_id] = state
+                    elif self._world.scenario.clocks_agree and not entry.claims and not invocation.faulty:
+                        sent_late = entry.until > effect.args[3]
+                        if sent_late and not self.ledger.claims.get((state.job_id, index)):
+                            broken("margin", f"{index} of {state.job_id} is free, and its claim is refused: {entry}")
+            case "store.finish":
+                state = view.states.get(effect.args[0])
+                if state is not None and answer.ok:
+                    invocation.left[state.job_id] = state
+
+    # what a job stands for
+
+    def stands(self, job_id: str, margin_ms: int = 0) -> bool:
+        """Whether the same work is to be answered with this job, as far as the table tells."""
+        job, state = self.ledger.jobs[job_id], self._world.backend.view().states.get(job_id)
+        if state is None or job.deleting or job.key is None:
+            return False
+        if state.expires_at is not None and state.expires_at * 1000 <= self._world.now_ms() + 10_000 + margin_ms:
+            return False
+        return state.status not in {"failed", "cancelled"} or job.meta.explicit_key
+
+    def standing(self, key: RequestKey) -> str | None:
+        """The job that stands for a request."""
+        found = [job_id for job_id, job in self.ledger.jobs.items() if job.key == key and self.stands(job_id)]
+        if len(found) > 1:
+            broken("4 idempotency", f"several jobs stand for {key}: {found}")
+        return found[0] if found else None
+
+    # what the table does not show
+
+    def fetching(self, target: Target, url: str, visit: Visit, earlier: list[Visit]) -> None:
+        """A fetch begins."""
+        if url != self.ledger.jobs[target[0]].urls[target[1]]:
+            broken("1 one outcome", f"{target} is fetched from {url}")
+        for other in earlier:
+            if other.ended is None and other.invocation.owns:
+                broken("twice", f"{target} is being fetched by {other.invocation.process.name} too")
+            to_the_end = other.result is not None and other.result != "TargetBusy"
+            if to_the_end and not other.invocation.faulty:
+                broken("twice", f"{target} was fetched to its end by {other.invocation.process.name}, without a fault")
+
+    def acknowledged(self, invocation: Invocation, target: Target) -> None:
+        """A message is deleted: it was not the last of a target that is still out."""
+        state = self._world.backend.view().states.get(target[0])
+        if state is None or state.status not in ACTIVE or target[1] not in state.flight or invocation.faulty:
+            return
+        resumed = self.ledger.jobs[target[0]].resumed >= invocation.began
+        if resumed or target in self.ledger.lost_messages or self._world.backend.copies(target):
+            return
+        broken("messages", f"the last message of {target} is acknowledged, and it is out: {state.flight[target[1]]}")
+
+    def invoked(self, invocation: Invocation, jobs: set[str]) -> None:
+        """A batch is done; these jobs had messages that were acknowledged. Nothing may be left undone."""
+        view = self._world.backend.view()
+        for job_id in sorted(jobs & invocation.left.keys()):
+            left = invocation.left[job_id]
+            if not invocation.faulty and view.states.get(job_id) == left and (what := left_to_do(left, self._world.now_ms())):
+                broken("advance", f"{invocation.process.name} leaves {job_id} without {what}: {left}")
+
+    def resumed(self, invocation: Invocation, job_id: str) -> None:
+        """A resume was answered, without a fault: what is out is on the queue."""
+        state = self._world.backend.view().states.get(job_id)
+        if invocation.faulty or state is None or state.status not in ACTIVE:
+            return
+        for index, entry in state.flight.items():
+            target = (job_id, index)
+            if entry.until + 10_000 > self._world.now_ms() and entry.claims:
+                continue
+            if not self._world.backend.copies(target) and target not in self.ledger.lost_messages:
+                broken("resume", f"{index} of {job_id} is out, and has no message")
+
+    def at_the_end(self) -> None:
+        """Everything has ended, and every repair is through."""
+        view = self._world.backend.view()
+        for job_id, job in self.ledger.jobs.items():
+            if job.ended_as is None or not job.announced:
+                broken("7 liveness", f"{job_id}: ended as {job.ended_as}, announced {job.announced} times")
+            state = view.states.get(job_id)
+            if state is None:
+                continue
+            if state.status != "cancelled" and state.error != "deadline":
+                missing = [index for index in range(state.total) if (job_id, index) not in view.outcomes]
+                if missing or state.done + state.failed != state.total:
+                    broken("1 one outcome", f"{job_id} has lost {missing}")
+            record = view.idempotency.get(job.meta.idempotency or "")
+            released = state.status in {"failed", "cancelled"} and not job.meta.explicit_key
+            if record is not None and record.job_id == job_id and released:
+                broken("4 idempotency", f"{job_id} has no result, and holds its record")
+        left = {name: sets for name in ("live", "callers", "outboxes", "removing") if any((sets := getattr(view, name)).values())}
+        if left:
+            broken("3 caps", f"all jobs have ended, and there is still {left}")
+        self._blobs()
+
+    def _blobs(self) -> None:
+        """A content in the bucket is the one that was counted."""
+        view = self._world.backend.view()
+        for target, outcome in view.outcomes.items():
+            if outcome.status != "done" or target not in self.ledger.final:
+                continue
+            body = outcome.content if outcome.blob is None else self._world.backend.blob(outcome.blob)
+            mine = [v for v in self._world.site.visits[target] if v.lease == outcome.lease and v.result == "Content"]
+            prefix = f"{self.ledger.jobs[target[0]].urls[target[1]]}#{mine[-1].serial}".encode()
+            if body is None or len(body) != outcome.size or body[: len(prefix)] != prefix:
+                broken("1 one outcome", f"the content of {target} is not that of the fetch that was counted")
+
+
+def copy_of(view: Any) -> Any:
+    """All of a table, to compare it with what it is later."""
+    return {name: {k: set(v) if isinstance(v, set) else dataclasses.replace(v) if False else v for k, v in held.items()}
+            for name, held in vars(view).items()}  # fmt: skip

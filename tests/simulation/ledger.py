@@ -1,0 +1,145 @@
+"""What the simulator has seen happen, kept apart from what the code says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sift.jobs import MAX_CLAIMS, Flight, Meta, State
+from sift.store.ports import Outcome
+from tests.simulation.invariants import ACTIVE, ENDED, broken
+from tests.simulation.processes import Invocation
+from tests.simulation.site import Target, Visit, kind_of
+
+#: A busy target is tried for 10 minutes; a try of its last second may take as long as a function runs.
+BUSY_MS = 600_000 + 100_000
+#: A target that is never claimed is sent again after 3 minutes at the earliest.
+RESEND_SECONDS = 100.0
+
+#: Whose request it is: the caller, and its own key or its targets.
+RequestKey = tuple[str, str | tuple[str, ...]]
+
+
+@dataclass
+class Job:
+    """What was submitted, and what became of it."""
+
+    meta: Meta
+    urls: tuple[str, ...]
+    key: RequestKey | None
+    deleting: bool = False
+    ended_as: str | None = None
+    announced: int = 0
+    resumed: float = -1.0
+
+
+@dataclass
+class Claim:
+    """A claim that has neither finished nor been handed back."""
+
+    invocation: Invocation
+    lease: int
+
+
+@dataclass
+class Ledger:
+    """Jobs, claims and messages."""
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    claims: dict[Target, list[Claim]] = field(default_factory=dict)
+    lost_messages: set[Target] = field(default_factory=set)
+    final: dict[Target, Outcome] = field(default_factory=dict)
+    swept: dict[Target, tuple[float, Invocation]] = field(default_factory=dict)
+
+    def holder(self, target: Target, entry: Flight) -> Claim | None:
+        """Who works on it now, with every right."""
+        for claim in self.claims.get(target, ()):
+            if claim.lease == entry.until and claim.invocation.owns:
+                return claim
+        return None
+
+    # changes of one entry
+
+    def changed(self, target: Target, old: State, new: State, invocation: Invocation, now_ms: int, skew_ms: int) -> None:
+        """The entry of a target is in both states, and not the same."""
+        before, after = old.flight[target[1]], new.flight[target[1]]
+        holder = self.holder(target, before)
+        what = f"{target}: {before} -> {after}"
+        if before.busy_since is not None and after.busy_since != before.busy_since:
+            broken("busy", f"it is forgotten since when it is busy: {what}")
+        if after.claims == before.claims + 1:
+            if old.status not in ACTIVE:
+                broken("pause" if old.status not in ENDED else "5 terminal status", f"claimed while {old.status}: {what}")
+            if holder is not None:
+                broken("twice", f"claimed while {holder.invocation.process.name} works on it: {what}")
+            if before.until > now_ms + skew_ms:
+                broken("twice", f"claimed before its lease ended: {what}")
+            self.claims.setdefault(target, []).append(Claim(invocation, after.until))
+        elif after.claims == before.claims - 1:
+            mine = [claim for claim in self.claims[target] if claim.lease == before.until]
+            if not mine:
+                broken("twice", f"handed back by one that did not hold it: {what}")
+            self.claims[target].remove(mine[0])
+            if after.busy_since is not None and now_ms - after.busy_since > BUSY_MS:
+                broken("busy", f"busy for more than 10 minutes: {what}")
+        elif after.claims != before.claims:
+            broken("crash count", what)
+        elif holder is not None:
+            broken("twice", f"taken from {holder.invocation.process.name}, which works on it: {what}")
+        if after.until > now_ms + 300_000:
+            broken("lease", f"held for minutes: {what}")
+
+    def finished(self, target: Target, old: State, new: State, outcome: Outcome, visits: list[Visit], url: str) -> None:
+        """A target was counted: its outcome is the one that its holder stored, and the right one."""
+        before = old.flight[target[1]]
+        if outcome.lease != before.until:
+            broken("1 one outcome", f"{target} is counted under the lease {before.until}; {outcome.lease} stored it")
+        if outcome.document["url"] != url:
+            broken("1 one outcome", f"{target} is {url}, and its outcome that of {outcome.document['url']}")
+        self.final[target] = outcome
+        mine = [visit for visit in visits if visit.lease == outcome.lease]
+        error = outcome.document["error"]
+        self._judge(target, old, outcome, mine[-1] if mine else None, visits, error and error["code"], url)
+
+    def _judge(
+        self, target: Target, old: State, outcome: Outcome, mine: Visit | None, visits: list[Visit], code: Any, url: str
+    ) -> None:
+        kind, times = kind_of(url)
+        result = mine.result if mine else None
+        if outcome.status == "done":
+            if result != "Content" or mine is None or outcome.size != mine.size:
+                broken("1 one outcome", f"{target} is done, and its fetch was {mine}")
+            if kind in {"fail", "hang", "bug"} or (kind in {"busy", "later", "crash"} and times == 99):
+                broken("1 one outcome", f"{target} is {kind}, and done")
+            return
+        match code:
+            case "crashed":
+                charged = [claim for claim in self.claims[target] if claim.lease != outcome.lease]
+                crashes = sum(claim.invocation.faulty for claim in charged)
+                if result != "ZeroDivisionError" and crashes < MAX_CLAIMS:
+                    broken("crash count", f"{target} is given up after {crashes} crashes")
+            case "busy":
+                busy = [visit for visit in visits if visit.result == "TargetBusy"]
+                if result != "TargetBusy":
+                    broken("busy", f"{target} failed as busy; its last fetch was {mine}")
+                if kind == "busy" and (mine is None or (mine.ended or 0) - (busy[0].ended or 0) < 500):
+                    broken("busy", f"{target} is given up within 10 minutes")
+            case "over_budget":
+                if result != "Content" or mine is None or old.bytes + mine.size <= old.budget:
+                    broken("budget", f"{target}: {old.bytes} bytes of {old.budget} are stored, its fetch was {mine}")
+            case _:
+                if result != "TargetFailed":
+                    broken("1 one outcome", f"{target} failed as {code}; its fetch was {mine}")
+
+    # messages
+
+    def sent(self, target: Target, state: State | None, invocation: Invocation, now: float) -> None:
+        """A message of a target was put on the queue."""
+        if state is not None and target[1] >= state.released:
+            broken("window", f"{target} is sent before it is released")
+        if not invocation.process.name.startswith("sweeper"):
+            return
+        before = self.swept.get(target)
+        if before is not None and now - before[0] < RESEND_SECONDS and not (invocation.faulty or before[1].faulty):
+            broken("resend", f"{target} is sent by two sweeps within {now - before[0]:.0f} s")
+        self.swept[target] = now, invocation
