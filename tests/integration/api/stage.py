@@ -231,7 +231,9 @@ class Stage:
 
 def fetch_from(answers: Answers) -> Callable[..., Awaitable[Content]]:
     async def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Content:
-        answer = answers.get(url, Content(url.encode(), "text/plain; charset=utf-8", {"status": 200, "chars": len(url)}))
+        answer = answers.get(
+            url, Content(url.encode(), "text/plain; charset=utf-8", {"status": 200, "chars": len(url)})
+        )
         if isinstance(answer, Exception):
             raise answer
         return answer

@@ -25,7 +25,9 @@ URL = "https://example.com/"
 
 
 def test_the_document_in_the_repository_is_that_of_the_code() -> None:
-    printed = subprocess.run([sys.executable, "-m", "sift.api.openapi"], capture_output=True, check=True, cwd=ROOT).stdout
+    printed = subprocess.run(
+        [sys.executable, "-m", "sift.api.openapi"], capture_output=True, check=True, cwd=ROOT
+    ).stdout
     assert printed == (ROOT / "docs" / "openapi.json").read_bytes(), "run `make openapi`"
 
 
@@ -33,7 +35,11 @@ def test_the_template_has_every_route_of_the_document_and_no_other(stage: Stage)
     def shape(path: str) -> str:
         return "/".join("{}" if part.startswith("{") else part for part in path.split("/"))
 
-    made = {(route.method, shape(route.path)) for route in stage.deployment.blueprint.routes if route.function == "ApiFunction"}
+    made = {
+        (route.method, shape(route.path))
+        for route in stage.deployment.blueprint.routes
+        if route.function == "ApiFunction"
+    }
     assert made == {(method, shape(path)) for method, path in ROUTES} | {("GET", "/openapi.json"), ("GET", "/docs")}
 
 
@@ -63,7 +69,9 @@ def test_every_operation_says_what_it_does_and_all_errors_are_problems() -> None
             for status, response in route["responses"].items():
                 if int(status) >= 400:
                     assert list(response["content"]) == ["application/problem+json"]
-                    assert response["content"]["application/problem+json"]["schema"] == {"$ref": "#/components/schemas/Problem"}
+                    assert response["content"]["application/problem+json"]["schema"] == {
+                        "$ref": "#/components/schemas/Problem"
+                    }
 
 
 def fill(path: str, job_id: str) -> str:

@@ -303,8 +303,12 @@ def test_a_table_that_does_not_answer(stage: Stage, monkeypatch: pytest.MonkeyPa
         assert "127.0.0.1" not in reply.raw.decode()
 
 
-@pytest.mark.parametrize("error", [RuntimeError("secret of /a/private/path"), KeyError("secret"), RecursionError("secret")])
-def test_a_fault_inside_shows_nothing_of_itself(stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+@pytest.mark.parametrize(
+    "error", [RuntimeError("secret of /a/private/path"), KeyError("secret"), RecursionError("secret")]
+)
+def test_a_fault_inside_shows_nothing_of_itself(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     for name in ("submit.Submitter.submit", "read.Reader.wait", "keys.KeyService.authenticate"):
         with monkeypatch.context() as patch:
             module, kind, method = name.split(".")
@@ -326,6 +330,8 @@ def test_a_missing_setting_is_internal_and_not_shown(stage: Stage, monkeypatch: 
     assert "JOBS_TOTAL" not in reply.raw.decode()
 
 
-@pytest.mark.parametrize("event", [{}, {"rawPath": None}, {"rawPath": "/v1/jobs", "headers": None}, {"requestContext": {}}])
+@pytest.mark.parametrize(
+    "event", [{}, {"rawPath": None}, {"rawPath": "/v1/jobs", "headers": None}, {"requestContext": {}}]
+)
 def test_an_event_that_is_none_is_answered(stage: Stage, event: Mapping[str, Any]) -> None:
     assert stage.send(dict(event)).status in {401, 500}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import json
 from collections.abc import Callable
@@ -161,7 +162,10 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         media_type = views.target(slot)["media_type"] or "application/octet-stream"
         # Content of the web, served from the API's own origin: it must not run there.
         safe = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
-        return Response(200, content_type=media_type, body=data, headers=safe)
+        # Encoded here: the validation of answers would read bytes as UTF-8.
+        answer = Response(200, content_type=media_type, body=base64.b64encode(data).decode(), headers=safe)
+        answer.base64_encoded = True
+        return answer
 
     app.include_router(router)
 
