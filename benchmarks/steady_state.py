@@ -1,12 +1,11 @@
-"""AWS requests per target in the steady state of a job, counted on the real adapters over a local cloud.
-
-Nothing is timed: the counts are the same on every machine. `python benchmarks/steady_state.py [targets]` prints them.
-"""
+"""AWS requests per target in the steady state of a job, counted on the real adapters over a local cloud."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
+import random
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from sift.events.eventbridge import EventBridgeBus
 from sift.identity import Identity, Limits
 from sift.queue.sqs import SqsDeadLetters, SqsQueue
 from sift.services.advance import Advancer
+from sift.services.control import Controller
 from sift.services.read import Reader
 from sift.services.submit import Request, Submitter, Terms
 from sift.services.work import Received, Worker
@@ -86,26 +86,41 @@ class Deployment:
         self.cloud = Cloud()
         document = read_document(TEMPLATE, {})
         naming = Naming(document, "counts", self.cloud.account, self.cloud.url, "http://127.0.0.1:9")
-        self.cloud.provision(make_blueprint(document, naming))
+        blueprint = make_blueprint(document, naming)
+        self.cloud.provision(blueprint)
+        self._attributes = dict(blueprint.queues["FetchQueue"].attributes)
         self.clients = {name: self.cloud.client(name) for name in ("dynamodb", "sqs", "s3", "events")}
-        self.queue_url: str = naming.ref("FetchQueue")
         self.store = DynamoStore(self.clients["dynamodb"], naming.ref("JobsTable"))
-        self.queue = SqsQueue(self.clients["sqs"], self.queue_url)
         self.dead_letters = SqsDeadLetters(self.clients["sqs"], naming.ref("FetchDeadLetterQueue"))
         self.blobs = S3Blobs(self.clients["s3"], naming.ref("ContentBucket"))
         self.bus = EventBridgeBus(self.clients["events"], naming.ref("EventBus"))
         self.clock = SystemClock()
+        self._numbers = itertools.count()
+        self.change_queue()
+
+    def change_queue(self) -> None:
+        """Go on with an empty queue, so that what another job left does not count."""
+        name = f"fetch-{next(self._numbers)}"
+        self.queue_url: str = self.clients["sqs"].create_queue(QueueName=name, Attributes=self._attributes)["QueueUrl"]
+        self.queue = SqsQueue(self.clients["sqs"], self.queue_url)
         limits = Limits(targets_per_job=9_000, jobs_per_caller=100, retained_jobs=1_000, job_bytes=2**30)
         terms = Terms(jobs_total=100, limits=limits, deadline_seconds=86_400, ttl_seconds=86_400)
         self.submitter = Submitter(self.store, self.queue, self.blobs, self.clock, terms)
         self.reader = Reader(self.store, self.advancer(), self.clock)
+        self.controller = Controller(self.reader, self.advancer(), self.store, self.clock)
 
     def advancer(self) -> Advancer:
         """As a process of its own has it."""
         return Advancer(self.store, self.queue, self.blobs, self.bus, self.clock)
 
-    def worker(self) -> Worker:
-        """As a process of its own has it; what it fetches costs nothing."""
+    def worker(self, most_seconds: float) -> Worker:
+        """As a process of its own has it; each of its fetches takes up to so many seconds."""
+
+        async def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Content:
+            await asyncio.sleep(random.uniform(0, most_seconds))
+            body = f"# {url}\n\n".encode() + b"A paragraph of an article. " * 100
+            return Content(body, "text/markdown; charset=utf-8")
+
         return Worker(
             store=self.store, queue=self.queue, dead_letters=self.dead_letters, blobs=self.blobs, clock=self.clock,
             advancer=self.advancer(), fetch=fetch, lease_seconds=100,
@@ -132,28 +147,24 @@ class Deployment:
         self.cloud.close()
 
 
-async def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Content:
-    """Content of a usual size, at once."""
-    return Content(f"# {url}\n\n".encode() + b"A paragraph of an article. " * 100, "text/markdown; charset=utf-8")
-
-
 class Pump:
-    """Hands batches of the queue to workers, as the event source mapping does."""
+    """Hands batches of the queue to workers, as an event source mapping does under the load of many jobs: full ones,
+    and less only when nothing else can come. What polls of an idle queue cost has nothing to do with targets."""
 
-    def __init__(self, deployment: Deployment, workers: int) -> None:
+    def __init__(self, deployment: Deployment, workers: int, most_seconds: float) -> None:
         self._url = deployment.queue_url
         self._sqs = deployment.clients["sqs"]
-        self._idle = [deployment.worker() for _ in range(workers)]
+        self._idle = [deployment.worker(most_seconds) for _ in range(workers)]
         self._busy: dict[asyncio.Task[None], Worker] = {}
         self._held: list[Received] = []
+        self._backlog = 0
+        self._lock = threading.Lock()
 
-    async def run(self) -> None:
-        """Until the queue is empty and nobody works.
-
-        What was received waits until it is a full batch or nothing else can come, as under the load of many jobs.
-        """
+    async def run(self, most: int) -> None:
+        """Until the queue is empty and nobody works, or this many messages have been handed over."""
         while True:
-            while self._idle and await self._receive():
+            while most > 0 and self._idle and await self._receive():
+                most -= min(BATCH, len(self._held))
                 batch, self._held = self._held[:BATCH], self._held[BATCH:]
                 worker = self._idle.pop()
                 self._busy[asyncio.create_task(self._invoke(worker, batch))] = worker
@@ -164,16 +175,21 @@ class Pump:
                 self._idle.append(self._busy.pop(task))
                 task.result()
 
+    def sent(self, parsed: Mapping[str, Any], **_: Any) -> None:
+        """Told by the client after each SendMessageBatch."""
+        with self._lock:
+            self._backlog += len(parsed.get("Successful", ()))
+
     async def _receive(self) -> bool:
-        """Whether there is a batch to hand over. Every poll counts, those that find nothing as well."""
+        """Whether there is a batch to hand over."""
         while (room := BATCH - len(self._held)) > 0:
-            answer = await asyncio.to_thread(
-                self._sqs.receive_message, QueueUrl=self._url, MaxNumberOfMessages=room
-            )
-            messages = answer.get("Messages", [])
-            if not messages:
+            if self._backlog == 0 or (self._backlog < room and self._busy):
                 break
-            self._held += [Received(m["MessageId"], m["ReceiptHandle"], m["Body"]) for m in messages]
+            answer = await asyncio.to_thread(self._sqs.receive_message, QueueUrl=self._url, MaxNumberOfMessages=room)
+            received = [Received(m["MessageId"], m["ReceiptHandle"], m["Body"]) for m in answer.get("Messages", [])]
+            with self._lock:
+                self._backlog -= len(received)
+            self._held += received
         return bool(self._held) and (len(self._held) == BATCH or not self._busy)
 
     async def _invoke(self, worker: Worker, batch: list[Received]) -> None:
@@ -187,14 +203,27 @@ class Pump:
             await asyncio.to_thread(self._sqs.delete_message_batch, QueueUrl=self._url, Entries=entries)
 
 
-async def run_job(deployment: Deployment, targets: int, workers: int) -> Tally:
-    """What a job costs from its submission to its announced end."""
-    with deployment.counting() as tally:
-        job_id = await deployment.submit(targets)
-        await Pump(deployment, workers).run()
+async def run_job(
+    deployment: Deployment, targets: int, workers: int, most_seconds: float = 0.0, worked: int | None = None
+) -> Tally:
+    """What the first `worked` targets of a job cost, from its submission; None: all, to its announced end.
+
+    Workers of different processes that finish in the same moment may try to top up the window at once, of which all
+    but one are refused: with more than one worker, fetches should take different times, as real ones do.
+    """
+    deployment.change_queue()
+    events = deployment.clients["sqs"].meta.events
+    pump = Pump(deployment, workers, most_seconds)
+    events.register("after-call.sqs.SendMessageBatch", pump.sent)
+    try:
+        with deployment.counting() as tally:
+            job_id = await deployment.submit(targets)
+            await pump.run(targets if worked is None else worked)
+    finally:
+        events.unregister("after-call.sqs.SendMessageBatch", pump.sent)
     state = await deployment.store.get_state(job_id)
-    if state is None or (state.status, state.done) != ("done", targets):
-        raise AssertionError(f"the job did not end as it should: {state}")
+    if state is None or state.done != (worked or targets) or (state.status == "done") != (worked is None):
+        raise AssertionError(f"the job is not where it should be: {state}")
     return tally
 
 
@@ -206,7 +235,7 @@ def main() -> None:
     deployment = Deployment()
     try:
         print(f"requests per target, {targets:,} targets      1 worker   4 workers   at most")
-        tallies = [asyncio.run(run_job(deployment, targets, workers)) for workers in (1, 4)]
+        tallies = [asyncio.run(run_job(deployment, targets, *how)) for how in ((1, 0.0), (4, 1.0))]
         for name, most, counts in (
             ("table writes", 3.1, [tally.table_writes for tally in tallies]),
             ("table reads", 0.1, [tally.table_reads for tally in tallies]),

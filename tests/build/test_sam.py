@@ -47,9 +47,7 @@ def test_our_layer_is_found_where_lambda_looks(build: Callable[[str], Build]) ->
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_function_is_small_enough(
-    name: str, build: Callable[[str], Build], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_function_is_small_enough(name: str, build: Callable[[str], Build], capsys: pytest.CaptureFixture[str]) -> None:
     made = build(TEMPLATE_ARCHITECTURE)
     parts = {root: _megabytes(root) for root in made.roots(functions(made.template)[name])}
     shown = ", ".join(f"{root.relative_to(made.folder).parts[0]} {size:.1f}" for root, size in parts.items())

@@ -40,9 +40,7 @@ def test_every_line_is_a_pin_with_hashes(path: Path) -> None:
     assert _pins(path)
 
 
-@pytest.mark.parametrize(
-    "path", [*ALL, *(path.with_suffix(".in") for path in ALL)], ids=lambda path: path.name
-)
+@pytest.mark.parametrize("path", [*ALL, *(path.with_suffix(".in") for path in ALL)], ids=lambda path: path.name)
 def test_no_file_says_where_packages_come_from(path: Path) -> None:
     assert ADDRESS.findall(path.read_text()) == []
 

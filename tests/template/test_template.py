@@ -70,9 +70,7 @@ def test_handler_is_one_short_file(name: str, template: Template) -> None:
 
 @pytest.mark.parametrize(("name", "model"), FUNCTIONS.items())
 def test_environment_is_what_the_settings_read(name: str, model: str, template: Template) -> None:
-    fields = {
-        field.upper() for field in getattr(importlib.import_module("sift.settings"), model).model_fields
-    }
+    fields = {field.upper() for field in getattr(importlib.import_module("sift.settings"), model).model_fields}
     given = set(variables(functions(template)[name]))
     assert given - READ_BY_POWERTOOLS == fields - READ_BY_POWERTOOLS
     assert given >= READ_BY_POWERTOOLS

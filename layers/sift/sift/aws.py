@@ -44,6 +44,16 @@ def error_code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
+def was_repeated(error: ClientError) -> bool:
+    """Whether botocore had sent the request more than once when it was refused."""
+    return bool(error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0))
+
+
+def mark_repeated(error: ClientError) -> None:
+    """Have `was_repeated` say so: an earlier call for the same change was sent more than once."""
+    error.response["ResponseMetadata"]["RetryAttempts"] = 1
+
+
 async def call(operation: Callable[..., Any], **request: Any) -> Any:
     """One call. ClientErrors that a caller can act on pass through; passing faults become Unavailable."""
     try:

@@ -127,8 +127,13 @@ def deadline_status(state: State) -> Status:
     return "partial" if state.done else "failed"
 
 
-def next_step(state: State, now_ms: int) -> Step | None:
-    """What the state calls for now, or None. It depends on nothing but the state and the time (level-triggered)."""
+def next_step(state: State, now_ms: int, *, after_finish: bool = False) -> Step | None:
+    """What the state calls for now, or None. It depends on nothing but the state and the time (level-triggered).
+
+    `after_finish` is for whoever made this state by finishing a target. The finish that left the window half empty
+    tops it up, and the next ones leave it to that one, whose release may be under way: trying as well would cost
+    a refused write each. Once the window is three quarters empty everybody tries again.
+    """
     if state.status in ENDED:
         return None
     finished = state.released == state.total and not state.flight
@@ -144,7 +149,9 @@ def next_step(state: State, now_ms: int) -> Step | None:
         return None
     room = state.window - len(state.flight)
     left = state.total - state.released
-    if left and room * 2 >= state.window:
+    half = -(-state.window // 2)
+    anothers = after_finish and half < room and room * 4 < state.window * 3
+    if left and room >= half and not anothers:
         return Release(state.released, min(room, left))
     return None
 

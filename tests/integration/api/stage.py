@@ -241,6 +241,14 @@ def fetch_from(answers: Answers) -> Callable[..., Awaitable[Content]]:
     return fetch
 
 
+def submit_refused(stage: Stage, body: Any, **values: Any) -> Reply:
+    """A submission that is refused, and of which nothing is stored."""
+    before = stage.stored()
+    reply = stage.request("POST", "/v1/jobs", body, **values)
+    assert stage.stored() == before
+    return reply
+
+
 NOT_THERE = TargetFailed("http_error", "It answered 404.", "Check the URL.", status=404)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 import sift
 from sift.api.models import Health, Job, JobPage, Problem, Target, TargetPage
@@ -180,7 +181,7 @@ CASES: dict[tuple[str, str, int], Callable[[Stage], Reply]] = {
 }
 ON_EVERY_ROUTE = {401, 404, 500, 503}
 DOCUMENTED = {(m, p, int(status)) for m, p in ROUTES for status in DOCUMENT["paths"][p][m.lower()]["responses"]}
-MODELS = {
+MODELS: dict[str, type[BaseModel]] = {
     "Health": Health, "Job": Job, "JobPage": JobPage, "Target": Target, "TargetPage": TargetPage, "Problem": Problem,
 }  # fmt: skip
 

@@ -71,9 +71,14 @@ def test_slots_of_an_ended_job(stage: Stage) -> None:
     stage.work({URL: text("Grüße"), f"{URL}404": NOT_THERE})
     done, failed = slots(stage, job_id)
     assert {name: done[name] for name in ("id", "status", "attempts", "media_type", "bytes", "chars", "error")} == {
-        "id": "mine", "status": "done", "attempts": 1, "media_type": "text/markdown; charset=utf-8", "bytes": 7, "chars": 5,
+        "id": "mine",
+        "status": "done",
+        "attempts": 1,
+        "media_type": "text/markdown; charset=utf-8",
+        "bytes": 7,
+        "chars": 5,
         "error": None,
-    }  # fmt: skip
+    }
     assert done["meta"]["title"] == "A page"
     assert "content" not in done
     assert (failed["status"], failed["bytes"]) == ("failed", None)

@@ -125,6 +125,13 @@ def test_a_server_that_cannot_start_is_an_error_not_a_hang() -> None:
     assert asyncio.run(main()).code == "crashed"
 
 
+def test_no_process_to_be_had_is_an_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(TargetFailed) as caught:
+        serve(lambda server: server.run({"act": "echo"}, b"", 20.0))
+    assert caught.value.code == "crashed"
+
+
 def test_cancelling_ends_the_child() -> None:
     async def work(server: ForkServer) -> None:
         task = asyncio.create_task(server.run({"act": "sleep"}, b"", 60.0))

@@ -58,7 +58,7 @@ def test_a_cursor_of_another_job_is_refused() -> None:
 
 def test_a_seal_does_not_move_to_another_place() -> None:
     seal = base64.urlsafe_b64decode(cursors.encode(SALT, "100") + "==")[:8]
-    for place in (b"101", b"0100", b"100 ", b"-1", b"", "１００".encode(), b"\xff"):
+    for place in (b"101", b"0100", b"100 ", b"-1", b"", "\uff11\uff10\uff10".encode(), b"\xff"):
         assert refused(base64.urlsafe_b64encode(seal + place).decode().rstrip("="))
 
 

@@ -15,12 +15,32 @@ GOOD = [
     "http://127.0.0.1/", "http://localhost/", "https://example.com/%20%00", "https://example.com./",
 ]  # fmt: skip
 BAD = [
-    "", " ", "example.com", "//example.com/", "/path", "ftp://example.com/", "file:///etc/passwd", "javascript:alert(1)",
-    "data:text/html,hi", "https://", "https:///path", "https://:443/", "https://example.com:port/",
-    "https://example.com:99999/", "https://[::1", "https://exa mple.com/", "https://example.com/a b",
-    "https://example.com/\r\nHost: other", "https://example.com/\x00", "\thttps://example.com/", "https://example.com/\x7f",
-    "https://@/", "http:example.com", "gopher://example.com/", "https://example.com/" + "a" * URL_CHARS,
-]  # fmt: skip
+    "",
+    " ",
+    "example.com",
+    "//example.com/",
+    "/path",
+    "ftp://example.com/",
+    "file:///etc/passwd",
+    "javascript:alert(1)",
+    "data:text/html,hi",
+    "https://",
+    "https:///path",
+    "https://:443/",
+    "https://example.com:port/",
+    "https://example.com:99999/",
+    "https://[::1",
+    "https://exa mple.com/",
+    "https://example.com/a b",
+    "https://example.com/\r\nHost: other",
+    "https://example.com/\x00",
+    "\thttps://example.com/",
+    "https://example.com/\x7f",
+    "https://@/",
+    "http:example.com",
+    "gopher://example.com/",
+    "https://example.com/" + "a" * URL_CHARS,
+]
 
 
 def field_of(body: Any) -> str:

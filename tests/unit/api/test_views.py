@@ -22,7 +22,12 @@ JOB = "job_01M8MZ2A0038NKRKAYDXR834MK"
 
 
 def slot(content: bytes, media_type: str | None, *, blob: str | None = None) -> Slot:
-    document = {"media_type": media_type, "chars": None, "meta": {"status": 200}, "finished_at": "2026-11-30T00:00:00.000Z"}
+    document = {
+        "media_type": media_type,
+        "chars": None,
+        "meta": {"status": 200},
+        "finished_at": "2026-11-30T00:00:00.000Z",
+    }
     inline = None if blob else content
     outcome = Outcome(7, 1, "done", len(content), document, content=inline, blob=blob)
     return Slot(index=7, status="done", url="https://example.com/", label=None, attempts=1, outcome=outcome)

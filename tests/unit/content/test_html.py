@@ -144,6 +144,24 @@ def test_the_whole_page() -> None:
     assert "(https://site.test/home)" in content
 
 
+def test_the_whole_page_is_without_scripts_and_styles() -> None:
+    content, _, _ = read_html(page_of("<script>var hidden</script><style>b{color:red}</style>"), URL, "page")
+    assert "hidden" not in content
+    assert "color" not in content
+
+
+@pytest.mark.parametrize("mode", ["article", "text", "page"])
+def test_a_page_for_scripts_is_read_from_what_it_has_without_them(mode: str) -> None:
+    html = f"<html><body><div id=app></div><noscript><article><p>{PROSE * 5}</p></article></noscript></body></html>"
+    assert "northern pier" in read_html(html, URL, mode)[0]
+
+
+def test_content_that_stands_only_in_structured_data_is_not_lost() -> None:
+    data = '{"@context": "https://schema.org", "@type": "NewsArticle", "articleBody": "' + PROSE * 5 + '"}'
+    html = f'<html><head><script type="application/ld+json">{data}</script></head><body><p>Loading</p></body></html>'
+    assert "northern pier" in read_html(html, URL, "article")[0]
+
+
 def test_the_text_of_a_page() -> None:
     content, _, _ = read_html(page_of("<script>var x</script><style>b{}</style>"), URL, "text")
     lines = content.splitlines()

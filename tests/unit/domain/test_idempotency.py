@@ -31,7 +31,7 @@ def test_the_order_of_names_does_not_matter() -> None:
 
 
 def test_the_order_of_targets_matters() -> None:
-    two = [["https://a.example/", {}, None], ["https://b.example/", {}, None]]
+    two: list[list[Any]] = [["https://a.example/", {}, None], ["https://b.example/", {}, None]]
     assert content_hash("acme/ann", "fetch", two) != content_hash("acme/ann", "fetch", two[::-1])
 
 

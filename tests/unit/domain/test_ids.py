@@ -40,7 +40,7 @@ def test_ids_of_one_moment_differ() -> None:
     [
         "", "job_", "job_" + "0" * 25, "job_" + "0" * 27, "job_8" + "0" * 25, "JOB_" + "0" * 26,
         "job_" + "I" + "0" * 25, "job_0" + "l" * 25, "job_0" + "u" * 25, "job_" + "0" * 26 + "\n",
-        " job_" + "0" * 26, "job_" + "０" * 26, "job_" + "0" * 26 + "#0", "../" + "0" * 26,
+        " job_" + "0" * 26, "job_" + "\uff10" * 26, "job_" + "0" * 26 + "#0", "../" + "0" * 26,
     ],
 )  # fmt: skip
 def test_what_is_no_job_id(text: str) -> None:

@@ -24,7 +24,7 @@ ALL = {
     "USER_AGENT": "sift/0.1",
     "VISIBILITY_SECONDS": "540",
 }
-MODELS = [settings.ApiSettings, settings.FetchSettings, settings.SweepSettings]
+MODELS: list[type[settings.Settings]] = [settings.ApiSettings, settings.FetchSettings, settings.SweepSettings]
 VARIABLES = [(model, name.upper()) for model in MODELS for name in model.model_fields]
 
 

@@ -24,17 +24,19 @@ def item_size(item: dict[str, Any]) -> int:
 
 
 def value_size(value: dict[str, Any]) -> int:
+    kind: str
+    content: Any
     ((kind, content),) = value.items()
     match kind:
         case "S":
             return len(content.encode())
         case "N":
-            significant = content.lstrip("-").replace(".", "").strip("0")
-            return -(-len(significant) // 2) + 1 + content.startswith("-")
+            significant: str = content.lstrip("-").replace(".", "").strip("0")
+            return -(-len(significant) // 2) + 1 + int(content.startswith("-"))
         case "BOOL" | "NULL":
             return 1
         case "M":
-            return 3 + sum(1 + len(name.encode()) + value_size(inner) for name, inner in content.items())
+            return 3 + sum(1 + len(name.encode()) + value_size(inner) for name, inner in dict(content).items())
     raise AssertionError(f"no rule for {kind}")
 
 
@@ -74,7 +76,7 @@ def fullest(status: Status, **values: Any) -> dict[str, Any]:
         done=4_567,
         failed=4_321,
         bytes=64 * 2**20 - 1,
-        flight={index: entry for index in range(TOTAL - 1 - MAX_WINDOW, TOTAL - 1)},
+        flight=dict.fromkeys(range(TOTAL - 1 - MAX_WINDOW, TOTAL - 1), entry),
         started_at=end,
         **values,
     )

@@ -39,7 +39,7 @@ def job(status: Status = "running", **values: object) -> State:
         "budget": 1_000,
         "deadline_at": NOW + HOUR,
         "expires_at": None,
-        "flight": {index: QUIET for index in range(4)},
+        "flight": dict.fromkeys(range(4), QUIET),
     }
     return State(job_id="job_0", status=status, **{**defaults, **values})  # type: ignore[arg-type]
 
@@ -150,6 +150,27 @@ def test_a_step_always_brings_a_job_forward(state: State) -> None:
         case None:
             stuck = state.status in {"queued", "running"} and not state.flight and state.released < state.total
             assert not stuck, "nothing is out, and nothing is sent out"
+
+
+@pytest.mark.parametrize("window", range(1, MAX_WINDOW + 1))
+def test_one_finish_tops_the_window_up(window: int) -> None:
+    """Of the finishes that see the window ever emptier, the first one acts at once and the last ones in its stead."""
+    tries = []
+    for room in range(window + 1):
+        flight = dict.fromkeys(range(room, window), QUIET)
+        state = job(total=1_000, released=window, window=window, done=room, flight=flight)
+        first = Release(window, room)
+        expected = first if room * 2 >= window else None
+        assert next_step(state, NOW) == expected, "whoever else looks sees what is to be done"
+        if next_step(state, NOW, after_finish=True) is not None:
+            tries.append(room)
+    half = -(-window // 2)
+    assert tries == [room for room in range(window + 1) if room == half or room * 4 >= window * 3]
+
+
+def test_after_the_last_finish_the_job_ends() -> None:
+    state = job("running", **ALL_DONE, done=10)
+    assert next_step(state, NOW, after_finish=True) == Settle("done")
 
 
 def test_a_cancelled_job_counts_what_never_ran_as_cancelled() -> None:

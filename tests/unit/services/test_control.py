@@ -96,7 +96,7 @@ def test_a_cancel_that_comes_too_late_says_so(world: World) -> None:
                 await world.deliver()
             return await settle(*args)
 
-        world.store.settle = settle_late  # type: ignore[method-assign]
+        world.store.settle = settle_late  # type: ignore[method-assign, assignment]
         with pytest.raises(Conflict, match="done"):
             await world.controller.cancel(ANN, job.meta.job_id)
         world.check(job.meta.job_id, ["done"])

@@ -99,7 +99,12 @@ def test_slots_in_every_state(world: World) -> None:
         assert all(slot.outcome is None and slot.error is None for slot in slots[1:])
         world.clock.now += MINUTE
         assert (await world.reader.slot(ANN, job_id, 1)).status == "pending", "its lease has ended"
-        assert [slot.index for slot in await whole(world, job_id, 1, lambda slot: slot.status == "pending")] == [1, 2, 3, 4]
+        assert [slot.index for slot in await whole(world, job_id, 1, lambda slot: slot.status == "pending")] == [
+            1,
+            2,
+            3,
+            4,
+        ]
 
     asyncio.run(story())
 

@@ -204,7 +204,7 @@ class World:
 
     def contents(self) -> Any:
         """Everything that is kept, to compare."""
-        kept = {name: value for name, value in vars(self.store).items()}
+        kept = dict(vars(self.store))
         return copy.deepcopy((kept, self.queue.waiting, self.queue.buried, self.blobs.blobs, self.bus.published))
 
     def check(self, job_id: str, statuses: Sequence[str] | None = None) -> None:

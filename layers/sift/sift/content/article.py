@@ -10,12 +10,14 @@ from sift.content.dom import Element
 from sift.content.markdown import Keep
 
 # The smallest node that holds this share of what trafilatura kept is the article's root.
-HELD_SHARE = 0.92
+HELD_SHARE = 0.85
 # A block belongs to the article when this share of its word sequences occurs in what trafilatura kept.
-KEPT_SHARE = 0.6
+KEPT_SHARE = 0.8
 SEQUENCE = 4
 # Less than this share of the page's running text, and the extraction is taken to have missed the content.
+# A page that calls itself one article is believed: what surrounds a short one is much.
 TOO_LITTLE = 0.08
+TOO_LITTLE_OF_ARTICLE = 0.0
 MIN_WORDS = 20
 # Less than this share of it found again in the page's blocks, and what was kept is given as it is.
 FOUND_SHARE = 0.5
@@ -117,10 +119,10 @@ def without_asides(body: Element) -> Element:
     return copy
 
 
-def is_too_little(kept: str, page_text: str) -> bool:
-    """Say whether an extraction missed the content: next to nothing of a page that has text."""
+def is_too_little(kept: str, page_text: str, share: float = TOO_LITTLE) -> bool:
+    """Say whether an extraction missed the content: less than `share` of a page that has text."""
     have, whole = count_words(kept), count_words(page_text)
-    return whole > have and (have < MIN_WORDS or have < TOO_LITTLE * whole) and have < 0.9 * whole
+    return whole > have and (have < MIN_WORDS or have < share * whole) and have < 0.9 * whole
 
 
 def count_words(text: str) -> int:

@@ -72,7 +72,10 @@ class ForkServer:
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Start the server if it is not there; returns at once, the libraries load meanwhile."""
+        """Start the server if it is not there; returns at once, the libraries load meanwhile.
+
+        Raises TargetFailed crashed when the system has no process to give.
+        """
         if self._control is not None and self._process is not None and self._process.poll() is None:
             return
         self._drop()
@@ -85,15 +88,19 @@ class ForkServer:
             "preload": self._preload,
             "limits": asdict(self._limits),
         }
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
-                [sys.executable, "-I", "-S", "-c", _BOOT, json.dumps(settings)],
-                env=_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                cwd="/",
-            )
+        try:
+            with theirs:
+                self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
+                    [sys.executable, "-I", "-S", "-c", _BOOT, json.dumps(settings)],
+                    env=_environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(),),
+                    cwd="/",
+                )
+        except OSError as error:
+            ours.close()
+            raise _not_running() from error
         ours.setblocking(False)
         self._control = ours
         asyncio.get_running_loop().add_reader(ours.fileno(), self._on_report)
@@ -111,7 +118,7 @@ class ForkServer:
                         return await self._run_once(message, wall_s)
         except TimeoutError as error:
             raise _too_slow() from error
-        raise TargetFailed("crashed", "The document's reader could not be kept running.", "Submit it again.")
+        raise _not_running()
 
     async def aclose(self) -> None:
         """End the server and its children."""
@@ -218,6 +225,10 @@ def _judge(answer: bytes, status: int, overdue: bool) -> tuple[dict[str, Any], b
         return frames.unpack(answer)
     except ValueError as error:
         raise TargetFailed("damaged", "The document cannot be read.", "Use mode raw to get the bytes.") from error
+
+
+def _not_running() -> TargetFailed:
+    return TargetFailed("crashed", "The document's reader could not be kept running.", "Submit it again.")
 
 
 def _too_slow() -> TargetFailed:

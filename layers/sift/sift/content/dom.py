@@ -75,14 +75,19 @@ class Element:
 
 @dataclass(frozen=True)
 class Page:
-    """A parsed page: its body, what its head says, and whether it had to be flattened to fit the bounds."""
+    """A parsed page: its body, what its head says, and whether it had to be flattened to fit the bounds.
+
+    `is_article`: its Open Graph type says so. `from_noscript`: its text is the one for readers without scripts.
+    """
 
     body: Element
     base: str
     title: str
     language: str
     canonical: str
+    is_article: bool
     flattened: bool
+    from_noscript: bool
 
 
 def parse_page(html: str, url: str) -> Page:
@@ -100,7 +105,8 @@ def parse_page(html: str, url: str) -> Page:
     source = document.find("body") or root
     body, flattened = _build(source, _DROPPED)
     unscripted = sum(len(node.text) for node in document.find_all("noscript"))
-    if unscripted > len(collapse(body.text())):
+    from_noscript = unscripted > len(collapse(body.text()))
+    if from_noscript:
         # A page that scripts build may carry its text for readers without them.
         body, flattened = _build(source, _DROPPED - {"noscript"})
     return Page(
@@ -109,7 +115,12 @@ def parse_page(html: str, url: str) -> Page:
         title=_SPACE.sub(" ", title.text if title is not None else "").strip()[:1000],
         language=_attribute(root, "lang")[:35],
         canonical=(urljoin_safe(base, canonical) if canonical else "")[:2000],
+        is_article=any(
+            _attribute(meta, "property") == "og:type" and _attribute(meta, "content") == "article"
+            for meta in document.find_all("meta")
+        ),
         flattened=flattened,
+        from_noscript=from_noscript,
     )
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from sift.content.article import (
     FOUND_SHARE,
+    TOO_LITTLE,
+    TOO_LITTLE_OF_ARTICLE,
     Decision,
     count_words,
     decide,
@@ -63,9 +65,10 @@ def _article(page: Page, html: str, decision: Decision, warnings: list[str]) -> 
     rest = without_asides(page.body)
     rest_text = rest.text()
     kept = decision.text
-    if is_too_little(kept, rest_text):
+    share = TOO_LITTLE_OF_ARTICLE if page.is_article else TOO_LITTLE
+    if is_too_little(kept, rest_text, share):
         kept = decide(html, page.base, recall=True).text
-    if kept and not is_too_little(kept, rest_text):
+    if kept and not is_too_little(kept, rest_text, share):
         keep = keep_rule(kept)
         content = Renderer(page.base, keep).render(find_root(page.body, keep))
         if count_words(content) >= FOUND_SHARE * count_words(kept):
@@ -77,7 +80,7 @@ def _article(page: Page, html: str, decision: Decision, warnings: list[str]) -> 
 
 
 def _whole(page: Page, html: str) -> str:
-    if page.flattened:
+    if page.flattened or page.from_noscript:
         return Renderer(page.base, images=True).render(page.body)
     import html_to_markdown
 

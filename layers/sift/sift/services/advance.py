@@ -36,12 +36,13 @@ class Advancer:
         #: Cursors that this process is moving right now: a second try of the same one would only be refused.
         self._releasing: set[tuple[str, int]] = set()
 
-    async def advance(self, job_id: str, state: State | None = None) -> None:
-        """Do what the state calls for until it calls for nothing. `state`: as just read or returned by a change."""
+    async def advance(self, job_id: str, state: State | None = None, *, after_finish: bool = False) -> None:
+        """Do what the state calls for until it calls for nothing. `state`: as just read or returned by a change;
+        `after_finish`: that change was the finish of a target (see `next_step`)."""
         if state is None:
             state = await self._store.get_state(job_id)
         while state is not None:
-            step = next_step(state, self._clock.now_ms())
+            step = next_step(state, self._clock.now_ms(), after_finish=after_finish)
             match step:
                 case None:
                     return
@@ -134,6 +135,7 @@ class Advancer:
         state = changed.state
         lost_answer = (
             not changed.ok
+            and changed.repeated
             and state is not None
             and state.released == mine.stop
             and all(i in state.flight and state.flight[i].until == until for i in mine)

@@ -127,8 +127,10 @@ class Submitter:
     async def _lookup(self, identity: Identity, request: Request) -> Submitted | tuple[Idempotency, str | None]:
         """The job that stands for this work; else the record to write, and the job of a stale one in its place."""
         work: list[Any] = [[spec.url, dict(spec.options), spec.label] for spec in request.targets]
-        if request.retry_of is not None:  # work of its own: the original holds the record of the plain submission
-            work.append({"retry_of": request.retry_of})
+        if request.retry_of is not None:
+            # Work of its own: the original holds the record of the plain submission. Its targets are not part of it,
+            # for a late outcome of a cancelled job makes them fewer.
+            work = [{"retry_of": request.retry_of}]
         work_hash = content_hash(identity.caller, "fetch", work)
         explicit = request.idempotency_key
         key = work_hash if explicit is None else key_hash(identity.caller, explicit)

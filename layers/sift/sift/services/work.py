@@ -153,8 +153,10 @@ class Worker:
         changed = await self._store.claim(message.job_id, message.index, lease, now)
         state = changed.state
         entry = state.flight.get(message.index) if state else None
-        # Refused as held by my own lease: the claim had succeeded, and its answer was lost.
-        if state is None or entry is None or (not changed.ok and entry.until != lease):
+        # Refused as held by my own lease: the claim had succeeded, and its answer was lost. A refusal of a request
+        # that was sent once is another's doing, whose lease happens to be the same.
+        mine = entry is not None and (changed.ok or (changed.repeated and entry.until == lease))
+        if state is None or entry is None or not mine:
             return await self._refused(received, message, state)
         return Claimed(received, message, lease, state, entry)
 
@@ -209,7 +211,7 @@ class Worker:
         changed = await self._store.finish(job_id, index, claimed.lease, outcome.status, outcome.size)
         if not changed.ok:
             return await self._refused(claimed.received, claimed.message, changed.state)
-        await self._advancer.advance(job_id, changed.state)
+        await self._advancer.advance(job_id, changed.state, after_finish=True)
         return True
 
     async def _busy(self, claimed: Claimed, busy: TargetBusy) -> bool:

@@ -377,12 +377,16 @@ class DynamoStore:
 
     async def _write(self, operation: Any, request: Mapping[str, Any]) -> Any:
         """A single write; a conflict with a transaction is repeated."""
+        repeated = False
         for wait in aws.conflict_waits():
             try:
                 return await aws.call(operation, TableName=self._table, **request)
             except ClientError as error:
+                if repeated:
+                    aws.mark_repeated(error)
                 if aws.error_code(error) != "TransactionConflictException":
                     raise
+                repeated = aws.was_repeated(error)
                 await asyncio.sleep(wait)
         raise Unavailable(f"{operation.__name__}: transaction conflict")
 
@@ -392,7 +396,7 @@ class DynamoStore:
         except ClientError as error:
             code = aws.error_code(error)
             if code == "ConditionalCheckFailedException":
-                return Changed(False, _found(error.response))
+                return Changed(False, _found(error.response), aws.was_repeated(error))
             raise
         return Changed(True, codec.state_from(codec.from_wire(answer["Attributes"])))
 

@@ -17,10 +17,12 @@ from sift.jobs import Flight, Meta, State, Status
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The answer to a conditional change."""
+    """The answer to a conditional change. `repeated`: the request may have been sent before, its answer lost, so
+    that a refusal may be owed to this very change."""
 
     ok: bool
     state: State | None
+    repeated: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

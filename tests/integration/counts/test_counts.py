@@ -1,0 +1,146 @@
+"""How many AWS requests things cost, counted where they leave the clients."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from benchmarks.steady_state import CALLER, Deployment, Tally, run_job
+from sift import ids
+from sift.jobs import Meta, State
+from sift.services.keys import KeyService
+from sift.services.submit import Request
+from sift.store.ports import Spec, Submission
+
+URL = "https://example.com/"
+
+
+def check_steady_state(tally: Tally, targets: int) -> None:
+    assert tally.table_writes <= 3.1 * targets, tally.requests
+    assert tally.table_reads <= 0.1 * targets, tally.requests
+    assert tally.queue <= 0.4 * targets, tally.requests
+    assert tally.table_writes >= 3 * targets, "each target is claimed, stored and finished"
+    assert tally.of("s3") == 0, "contents of a usual size are in the table"
+
+
+def test_the_steady_state_of_a_job_of_a_thousand_targets(deployment: Deployment) -> None:
+    """Its submission and 400 of its targets; `benchmarks/steady_state.py` counts all of them."""
+    check_steady_state(asyncio.run(run_job(deployment, 1_000, workers=1, worked=400)), 400)
+
+
+def test_the_steady_state_with_four_workers(deployment: Deployment) -> None:
+    """From the submission to the announced end, both included."""
+    tally = asyncio.run(run_job(deployment, 250, workers=4, most_seconds=0.7))
+    check_steady_state(tally, 250)
+    assert tally.of("events") == 1
+
+
+def test_a_submission_of_32_targets(deployment: Deployment) -> None:
+    with deployment.counting() as tally:
+        asyncio.run(deployment.submit(32))
+    assert tally.table_writes == tally.requests["dynamodb", "TransactWriteItems"] == 1
+    assert tally.queue == tally.requests["sqs", "SendMessageBatch"] <= 4
+    assert tally.table_reads <= 2
+    assert tally.of("s3") == tally.of("events") == 0
+
+
+def test_a_status_read(deployment: Deployment) -> None:
+    async def story() -> Tally:
+        job_id = await deployment.submit(5)
+        keys = KeyService(deployment.store, deployment.clock)
+        key = await keys.create(tenant=CALLER.tenant, actor=CALLER.actor)
+        with deployment.counting() as tally:
+            identity = await keys.authenticate(key)
+            await deployment.reader.job(identity, job_id)
+        with deployment.counting() as again:
+            identity = await keys.authenticate(key)
+            await deployment.reader.wait(identity, job_id, 0)
+        assert (again.table_reads, sum(again.requests.values())) == (1, 1), "the key is known for a while"
+        return tally
+
+    tally = asyncio.run(story())
+    assert tally.table_reads <= 2
+    assert sum(tally.requests.values()) == tally.table_reads
+
+
+async def settled(deployment: Deployment, total: int, **values: Any) -> str:
+    """A job of this size in which nothing is left to do, as its last worker would leave it."""
+    job_id = await deployment.submit(total)
+    job = await deployment.store.get_job(job_id)
+    assert job is not None
+    meta, state = job
+    new_id = ids.new_job_id(deployment.clock.now_ms())
+    made: tuple[Meta, State] = (
+        dataclasses.replace(meta, job_id=new_id),
+        dataclasses.replace(state, job_id=new_id, released=total, flight={}, **values),
+    )
+    submission = Submission(meta=made[0], state=made[1], idempotency=None, caller_cap=100, shard_cap=100)
+    await deployment.store.commit(submission, deployment.clock.now_ms())
+    return new_id
+
+
+async def end_by_itself(deployment: Deployment, total: int) -> Counter[tuple[str, str]]:
+    job_id = await settled(deployment, total, done=total - 1, failed=1)
+    with deployment.counting() as tally:
+        await deployment.advancer().advance(job_id)
+    state = await deployment.store.get_state(job_id)
+    assert state is not None
+    assert state.status == "partial"
+    return tally.requests
+
+
+async def end_by_deadline(deployment: Deployment, total: int) -> Counter[tuple[str, str]]:
+    job_id = await deployment.submit(total)
+    state = await deployment.store.get_state(job_id)
+    assert state is not None
+    with deployment.counting() as tally:
+        await deployment.advancer().settle(state, "failed", "deadline")
+    ended = await deployment.store.get_state(job_id)
+    assert ended is not None
+    assert (ended.status, ended.error) == ("failed", "deadline")
+    return tally.requests
+
+
+async def cancel(deployment: Deployment, total: int) -> Counter[tuple[str, str]]:
+    job_id = await deployment.submit(total)
+    with deployment.counting() as tally:
+        _, state = await deployment.controller.cancel(CALLER, job_id)
+    assert state.status == "cancelled"
+    return tally.requests
+
+
+@pytest.mark.parametrize("end", [end_by_itself, end_by_deadline, cancel])
+def test_an_end_costs_the_same_for_ten_targets_and_for_nine_thousand(deployment: Deployment, end: Any) -> None:
+    small = asyncio.run(end(deployment, 10))
+    large = asyncio.run(end(deployment, 9_000))
+    assert small == large
+    assert small["dynamodb", "TransactWriteItems"] == 1
+    assert sum(small.values()) <= 9
+
+
+def test_the_same_work_again_costs_reads_only(deployment: Deployment) -> None:
+    async def story() -> Tally:
+        request = Request(targets=[Spec(f"{URL}{n}") for n in range(300)])
+        await deployment.submitter.submit(CALLER, request)
+        with deployment.counting() as tally:
+            assert (await deployment.submitter.submit(CALLER, request)).reused
+        return tally
+
+    tally = asyncio.run(story())
+    assert tally.requests == Counter({("dynamodb", "GetItem"): 1, ("dynamodb", "Query"): 1})
+
+
+def test_the_hooks_see_every_request(deployment: Deployment) -> None:
+    """A count of nothing would pass every limit."""
+    with deployment.counting() as tally:
+        for service, operation in (
+            ("dynamodb", "list_tables"), ("sqs", "list_queues"), ("s3", "list_buckets"), ("events", "list_event_buses"),
+        ):  # fmt: skip
+            getattr(deployment.clients[service], operation)()
+    assert {service for service, _ in tally.requests} == {"dynamodb", "sqs", "s3", "events"}
+    deployment.clients["sqs"].list_queues()
+    assert tally.queue == 1
