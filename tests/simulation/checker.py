@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from sift.jobs import State
@@ -18,7 +17,7 @@ from tests.simulation.invariants import (
     left_to_do,
 )
 from tests.simulation.ledger import Job, Ledger, RequestKey
-from tests.simulation.processes import Invocation, _Effect
+from tests.simulation.processes import Effect, Invocation
 from tests.simulation.site import Target, Visit
 
 if TYPE_CHECKING:
@@ -35,9 +34,17 @@ class Checker:
 
     # after each effect
 
-    def step(self, effect: _Effect, answer: Any) -> None:
+    def step(self, effect: Effect, answer: Any) -> None:
+        """All that is stored was changed by this effect, if it was changed since the last step."""
+        if not effect.reads:
+            self._births(effect)
+            self._states(effect)
+            self._sets()
+            self._records()
+        self._calls(effect, answer)
+
+    def _states(self, effect: Effect) -> None:
         view = self._world.backend.view()
-        self._births(effect)
         now, skew = self._world.now_ms(), 2 * self._world.scenario.skew_ms
         for job_id, state in view.states.items():
             old = self._seen.get(job_id)
@@ -56,18 +63,15 @@ class Checker:
             if not self.ledger.jobs[job_id].deleting:
                 broken("1 one outcome", f"{job_id} is gone, and nobody deleted it")
             del self._seen[job_id]
-        self._sets(effect, answer)
-        if not effect.reads:
-            self._records()
-        self._calls(effect, answer)
 
-    def _births(self, effect: _Effect) -> None:
+    def _births(self, effect: Effect) -> None:
         if effect.name != "store.commit":
             return
         submission = effect.args[0]
         job_id = submission.meta.job_id
         if job_id in self._world.backend.view().metas and job_id not in self.ledger.jobs:
             key, urls = self._world.requests[effect.invocation]
+            urls = urls or self._world.backend.urls_of(submission)
             self.ledger.jobs[job_id] = Job(submission.meta, urls, None if submission.idempotency is None else key)
 
     def _entries(self, old: State, new: State, invocation: Invocation) -> None:
@@ -75,20 +79,21 @@ class Checker:
         job_id = new.job_id
         for index, entry in old.flight.items():
             target = (job_id, index)
+            visits = self._world.site.visits.get(target, [])
             if index not in new.flight:
                 urls = self.ledger.jobs[job_id].urls
-                visits = self._world.site.visits.get(target, [])
                 self.ledger.finished(target, old, new, view.outcomes[target], visits, urls[index])
             elif new.flight[index] != entry:
-                self.ledger.changed(target, old, new, invocation, now, skew)
+                self.ledger.changed(target, old, new, invocation, visits, now, skew)
         if new.status == "paused" and old.status != "paused":
             for index, entry in new.flight.items():
                 if self.ledger.holder((job_id, index), entry) is not None:
                     broken("pause", f"{job_id} is paused while {index} runs")
         if old.status == "paused" and new.status == "queued":
             self.ledger.jobs[job_id].resumed = self._world.loop.time()
+            self.ledger.jobs[job_id].out = frozenset(old.flight)
 
-    def _sets(self, effect: _Effect, answer: Any) -> None:
+    def _sets(self) -> None:
         view, scenario = self._world.backend.view(), self._world.scenario
         live = {job_id for job_id, state in view.states.items() if state.status in LIVE}
         if set().union(*view.live.values()) != live:
@@ -102,8 +107,6 @@ class Checker:
             broken("3 caps", f"live by caller are {by_caller}, counted are {view.callers}")
         if any(len(jobs) > scenario.jobs_per_caller for jobs in by_caller.values()):
             broken("3 caps", f"a caller has more than {scenario.jobs_per_caller} live jobs: {by_caller}")
-        if answer == CapReached("caller") and effect.args[0].meta.caller not in by_caller:
-            broken("3 caps", "a caller without live jobs is refused for its cap")
         waiting = set().union(*view.outboxes.values())
         for job_id, job in self.ledger.jobs.items():
             if job.ended_as and not job.announced and job_id not in waiting:
@@ -122,7 +125,7 @@ class Checker:
             if stored is not outcome and stored != outcome and not self.ledger.jobs[target[0]].deleting:
                 broken("1 one outcome", f"the outcome of {target} was replaced by {stored}")
 
-    def _calls(self, effect: _Effect, answer: Any) -> None:
+    def _calls(self, effect: Effect, answer: Any) -> None:
         """What only the call itself shows."""
         view, invocation = self._world.backend.view(), effect.invocation
         match effect.name:
@@ -137,12 +140,16 @@ class Checker:
                 for message in effect.args[0]:
                     target = (message.job_id, message.index)
                     self.ledger.sent(target, view.states.get(target[0]), invocation, self._world.loop.time())
+            case "store.commit" if answer == CapReached("caller"):
+                caller = effect.args[0].meta.caller
+                if len(view.callers.get(caller, ())) < self._world.scenario.jobs_per_caller:
+                    broken("3 caps", f"{caller} is refused for its cap, and has {view.callers.get(caller)}")
             case "store.claim":
                 state, index = view.states.get(effect.args[0]), effect.args[1]
                 if state is not None and not answer.ok:
                     entry = state.flight.get(index)
                     if entry is None or state.status not in ACTIVE:
-                        invocation.left[state.job_id] = state
+                        invocation.left[state.job_id] = state, left_to_do(state, self._world.now_ms(), False)
                     elif self._world.scenario.clocks_agree and not entry.claims and not invocation.faulty:
                         sent_late = entry.until > effect.args[3]
                         if sent_late and not self.ledger.claims.get((state.job_id, index)):
@@ -150,7 +157,7 @@ class Checker:
             case "store.finish":
                 state = view.states.get(effect.args[0])
                 if state is not None and answer.ok:
-                    invocation.left[state.job_id] = state
+                    invocation.left[state.job_id] = state, left_to_do(state, self._world.now_ms(), True)
 
     # what a job stands for
 
@@ -177,10 +184,10 @@ class Checker:
         if url != self.ledger.jobs[target[0]].urls[target[1]]:
             broken("1 one outcome", f"{target} is fetched from {url}")
         for other in earlier:
-            if other.ended is None and other.invocation.owns:
+            if other.ended is None and other.invocation.owns and visit.invocation.owns:
                 broken("twice", f"{target} is being fetched by {other.invocation.process.name} too")
             to_the_end = other.result is not None and other.result != "TargetBusy"
-            if to_the_end and not other.invocation.faulty:
+            if to_the_end and not other.invocation.faulty and not visit.invocation.faulty:
                 broken("twice", f"{target} was fetched to its end by {other.invocation.process.name}, without a fault")
 
     def acknowledged(self, invocation: Invocation, target: Target) -> None:
@@ -197,17 +204,17 @@ class Checker:
         """A batch is done; these jobs had messages that were acknowledged. Nothing may be left undone."""
         view = self._world.backend.view()
         for job_id in sorted(jobs & invocation.left.keys()):
-            left = invocation.left[job_id]
-            if not invocation.faulty and view.states.get(job_id) == left and (what := left_to_do(left, self._world.now_ms())):
+            left, what = invocation.left[job_id]
+            if what and not invocation.faulty and view.states.get(job_id) == left:
                 broken("advance", f"{invocation.process.name} leaves {job_id} without {what}: {left}")
 
     def resumed(self, invocation: Invocation, job_id: str) -> None:
         """A resume was answered, without a fault: what is out is on the queue."""
         state = self._world.backend.view().states.get(job_id)
-        if invocation.faulty or state is None or state.status not in ACTIVE:
+        if invocation.faulty or state is None or state.status not in ACTIVE or not self._world.scenario.clocks_agree:
             return
-        for index, entry in state.flight.items():
-            target = (job_id, index)
+        for index in sorted(state.flight.keys() & self.ledger.jobs[job_id].out):
+            target, entry = (job_id, index), state.flight[index]
             if entry.until + 10_000 > self._world.now_ms() and entry.claims:
                 continue
             if not self._world.backend.copies(target) and target not in self.ledger.lost_messages:
@@ -230,7 +237,11 @@ class Checker:
             released = state.status in {"failed", "cancelled"} and not job.meta.explicit_key
             if record is not None and record.job_id == job_id and released:
                 broken("4 idempotency", f"{job_id} has no result, and holds its record")
-        left = {name: sets for name in ("live", "callers", "outboxes", "removing") if any((sets := getattr(view, name)).values())}
+        left = {
+            name: sets
+            for name in ("live", "callers", "outboxes", "removing")
+            if any((sets := getattr(view, name)).values())
+        }
         if left:
             broken("3 caps", f"all jobs have ended, and there is still {left}")
         self._blobs()
@@ -246,9 +257,3 @@ class Checker:
             prefix = f"{self.ledger.jobs[target[0]].urls[target[1]]}#{mine[-1].serial}".encode()
             if body is None or len(body) != outcome.size or body[: len(prefix)] != prefix:
                 broken("1 one outcome", f"the content of {target} is not that of the fetch that was counted")
-
-
-def copy_of(view: Any) -> Any:
-    """All of a table, to compare it with what it is later."""
-    return {name: {k: set(v) if isinstance(v, set) else dataclasses.replace(v) if False else v for k, v in held.items()}
-            for name, held in vars(view).items()}  # fmt: skip

@@ -96,11 +96,15 @@ def check_course(old: State, new: State, now_ms: int, skew_ms: int) -> None:
         broken("2 counters", f"{job} ends as {new.status}; its counters say {right}: {new}")
 
 
-def left_to_do(state: State, now_ms: int) -> str | None:
-    """What a state calls for whatever the clocks say."""
+def left_to_do(state: State, now_ms: int, after_finish: bool) -> str | None:
+    """What a state calls for whatever the clocks say. A finish that finds the window more than half empty may leave it
+    to the one that emptied the half, until three quarters are."""
     if state.status in LIVE and state.released == state.total and not state.flight:
         return "its end"
-    if state.status in ACTIVE and state.released < state.total and 2 * len(state.flight) <= state.window:
+    room = state.window - len(state.flight)
+    half = (state.window + 1) // 2
+    mine = room == half or (room > half and not after_finish) or 4 * room >= 3 * state.window
+    if state.status in ACTIVE and state.released < state.total and mine:
         return "more targets"
     if state.status == "pausing" and all(entry.until + 10_000 < now_ms for entry in state.flight.values()):
         return "the end of its pause"

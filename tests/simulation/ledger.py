@@ -27,10 +27,13 @@ class Job:
     meta: Meta
     urls: tuple[str, ...]
     key: RequestKey | None
-    deleting: bool = False
+    #: How many deletes may have taken effect.
+    deleting: int = 0
     ended_as: str | None = None
     announced: int = 0
     resumed: float = -1.0
+    #: What was out when it was resumed.
+    out: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -60,7 +63,16 @@ class Ledger:
 
     # changes of one entry
 
-    def changed(self, target: Target, old: State, new: State, invocation: Invocation, now_ms: int, skew_ms: int) -> None:
+    def changed(
+        self,
+        target: Target,
+        old: State,
+        new: State,
+        invocation: Invocation,
+        visits: list[Visit],
+        now_ms: int,
+        skew_ms: int,
+    ) -> None:
         """The entry of a target is in both states, and not the same."""
         before, after = old.flight[target[1]], new.flight[target[1]]
         holder = self.holder(target, before)
@@ -69,7 +81,7 @@ class Ledger:
             broken("busy", f"it is forgotten since when it is busy: {what}")
         if after.claims == before.claims + 1:
             if old.status not in ACTIVE:
-                broken("pause" if old.status not in ENDED else "5 terminal status", f"claimed while {old.status}: {what}")
+                broken("5 terminal status" if old.status in ENDED else "pause", f"claimed while {old.status}: {what}")
             if holder is not None:
                 broken("twice", f"claimed while {holder.invocation.process.name} works on it: {what}")
             if before.until > now_ms + skew_ms:
@@ -80,7 +92,8 @@ class Ledger:
             if not mine:
                 broken("twice", f"handed back by one that did not hold it: {what}")
             self.claims[target].remove(mine[0])
-            if after.busy_since is not None and now_ms - after.busy_since > BUSY_MS:
+            was_busy = any(visit.lease == before.until and visit.result == "TargetBusy" for visit in visits)
+            if was_busy and (after.busy_since is None or now_ms - after.busy_since > BUSY_MS):
                 broken("busy", f"busy for more than 10 minutes: {what}")
         elif after.claims != before.claims:
             broken("crash count", what)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import dataclasses
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from sift.errors import RequestRefused, Unavailable
 from sift.jobs import State
+from sift.store.ports import Changed
 from tests.simulation.scenario import SENDS, Fault
 
 if TYPE_CHECKING:
@@ -20,12 +22,23 @@ HOLDING: contextvars.ContextVar[tuple[str, int, int]] = contextvars.ContextVar("
 
 #: A repeated transaction carries the same token, so that DynamoDB does it once; the rest may arrive long after.
 TOKENED = {"store.commit", "store.settle", "store.hide"}
-READS = ("get_", "count_", "list_", "live_jobs", "outbox", "removals", "segment_blobs", "caller_live", "visible", "link")
+READS = (
+    "get_",
+    "count_",
+    "list_",
+    "live_jobs",
+    "outbox",
+    "removals",
+    "segment_blobs",
+    "caller_live",
+    "visible",
+    "link",
+)
 
 Ending = Literal["returned", "raised", "died", "timeout"]
 
 
-@dataclass
+@dataclass(eq=False)
 class Invocation:
     """One piece of work of a process. `faulty`: something went wrong around it, so it may leave things undone."""
 
@@ -33,8 +46,9 @@ class Invocation:
     began: float
     faulty: bool = False
     over: bool = False
-    #: Per job: its state when this invocation last had to do with it, unless somebody else held the target.
-    left: dict[str, State] = field(default_factory=dict)
+    #: Per job: its state when this invocation last had to do with it, unless somebody else held the target, and what
+    #: that called for.
+    left: dict[str, tuple[State, str | None]] = field(default_factory=dict)
 
     @property
     def owns(self) -> bool:
@@ -83,6 +97,7 @@ class Process:
     def freeze(self, seconds: float) -> None:
         self.zombie = True
         self._thaws_at = self.world.loop.time() + seconds
+        self.world.all_thawed_at = max(self.world.all_thawed_at, self._thaws_at)
         self.world.note(self.name, f"freezes for {seconds:.0f} s")
 
     # its work
@@ -143,7 +158,7 @@ class Process:
         fault = world.draw_fault(name)
         if fault is not None:
             self.invocation.faulty = True
-        effect = _Effect(self, name, method, args, kwargs, self.invocation)
+        effect = Effect(self, name, method, args, kwargs, self.invocation, self.reading)
         answer = await self._meet(fault, effect)
         if name == "store.claim":
             HOLDING.set(args[:3])
@@ -151,7 +166,7 @@ class Process:
             await self.sleep(rng.expovariate(50))
         return answer
 
-    async def _meet(self, fault: Fault | None, effect: _Effect) -> Any:
+    async def _meet(self, fault: Fault | None, effect: Effect) -> Any:
         rng = self.world.rng
         match fault:
             case None:
@@ -175,15 +190,15 @@ class Process:
             case Fault.REPEATED:
                 await effect.take("its answer is lost")
                 await self.sleep(rng.uniform(0.05, 3))
-                return await effect.take("again")
+                return await effect.take("again", repeated=True)
             case Fault.ECHO if effect.name not in TOKENED:
                 answer = await effect.take()
-                self.world.later(rng.uniform(0.05, 30), effect.take("once more"))
+                self.world.later(rng.uniform(0.05, 30), effect, "once more")
                 return answer
             case Fault.ANSWER_LOST:
                 await effect.take("its answer is lost")
             case Fault.LATE if not effect.reads:
-                self.world.later(rng.uniform(0.05, 30), effect.take("late"))
+                self.world.later(rng.uniform(0.05, 30), effect, "late")
             case Fault.PARTIAL | Fault.DUPLICATED | Fault.DROPPED:
                 return await effect.send(fault)
         await self.sleep(rng.uniform(0, 5))
@@ -191,8 +206,8 @@ class Process:
         raise Unavailable(f"{effect.name}: {fault}")
 
 
-@dataclass
-class _Effect:
+@dataclass(eq=False)
+class Effect:
     """A call as the world sees it: one step."""
 
     process: Process
@@ -201,13 +216,16 @@ class _Effect:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     invocation: Invocation
+    #: Made by a request that must not change anything.
+    looking: bool
 
     @property
     def reads(self) -> bool:
         return self.name.split(".", 1)[1].startswith(READS)
 
-    async def take(self, remark: str = "") -> Any:
-        return await self.process.world.step(self, remark)
+    async def take(self, remark: str = "", *, repeated: bool = False) -> Any:
+        answer = await self.process.world.step(self, remark)
+        return dataclasses.replace(answer, repeated=repeated) if isinstance(answer, Changed) else answer
 
     async def send(self, fault: Fault) -> int:
         """What a queue may do to a batch of messages."""

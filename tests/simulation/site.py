@@ -18,7 +18,21 @@ Target = tuple[str, int]
 
 GOOD = ("ok", "ok", "ok", "ok", "ok", "slow", "large")
 #: The number is how often it happens before the target is fine; 99: always.
-BAD = ("fail", "busy1", "busy3", "busy99", "later1", "later99", "crash1", "crash3", "crash99", "hang", "stuck1", "bug", "fat")
+BAD = (
+    "fail",
+    "busy1",
+    "busy3",
+    "busy99",
+    "later1",
+    "later99",
+    "crash1",
+    "crash3",
+    "crash99",
+    "hang",
+    "stuck1",
+    "bug",
+    "fat",
+)
 NOISE = random.Random(1).randbytes(40_000)
 
 

@@ -34,7 +34,8 @@ def shorten(value: Any, now: int) -> str:
             case Submission():
                 record = value.idempotency
                 key = record.key[:6] if record else "fresh"
-                return f"{value.meta.job_id} of {value.meta.caller}, {value.state.total} targets, {key}, stale {value.stale_job}"
+                job, total = value.meta, value.state.total
+                return f"{job.job_id} of {job.caller}, {total} targets, {key}, stale {value.stale_job}"
             case Outcome():
                 return f"{value.index}:{value.status} lease {(value.lease - now) / 1000:+.1f}s"
             case TargetMessage():

@@ -1,0 +1,192 @@
+"""How long small jobs wait behind a large one, counted in targets, on the real services in virtual time."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from benchmarks.fairness_plot import draw
+from sift.blobs.memory import MemoryBlobs
+from sift.events.memory import MemoryBus
+from sift.identity import Identity, Limits
+from sift.jobs import ENDED, MAX_WINDOW
+from sift.queue.memory import MemoryQueue
+from sift.services.advance import Advancer
+from sift.services.submit import Request, Submitter, Terms
+from sift.services.work import Received, Worker
+from sift.store.memory import MemoryStore
+from sift.store.ports import Changed, Spec
+from sift.targets import Content
+from tests.simulation.loop import VirtualLoop
+
+PLOT = Path(__file__).parents[1] / "docs" / "fairness.svg"
+LARGE, SMALL, SMALLS = 9_000, 5, 7
+BATCH, WORKERS = 10, 2
+START_MS = 1_796_000_000_000
+#: A worker that found nothing looks again after so many seconds.
+POLL_SECONDS = 0.01
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is run. `submit_at`: for each small job, after how many finished targets of the large one it comes.
+    A fetch takes one second, give or take `spread` of it."""
+
+    large: int = LARGE
+    submit_at: tuple[int, ...] = (0,) * SMALLS
+    workers: int = WORKERS
+    spread: float = 0.0
+    seed: int = 0
+
+    @property
+    def sizes(self) -> list[int]:
+        return [self.large, *[SMALL] * len(self.submit_at)]
+
+
+@dataclass
+class Course:
+    """What happened: `finished` is the job (0: the large one) of each target in the order of their ends,
+    `submitted` and `ended` say for each job how many targets of all jobs had finished by then."""
+
+    scene: Scene
+    finished: list[int] = field(default_factory=list)
+    submitted: dict[int, int] = field(default_factory=dict)
+    ended: dict[int, int] = field(default_factory=dict)
+
+    def waits(self) -> list[int]:
+        """For each small job: targets of the large one that finished between its submission and its end."""
+        return [
+            self.finished[self.submitted[job] : self.ended[job]].count(0)
+            for job in range(1, len(self.scene.sizes))
+        ]
+
+
+class _Clock:
+    """The time of the loop."""
+
+    def now_ms(self) -> int:
+        return START_MS + round(asyncio.get_running_loop().time() * 1000)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class _WatchedStore(MemoryStore):
+    """Tells a course of each target and job that ends."""
+
+    def __init__(self, course: Course) -> None:
+        super().__init__()
+        self.jobs: dict[str, int] = {}
+        self._course = course
+
+    async def finish(
+        self, job_id: str, index: int, lease: int, status: Literal["done", "failed"], size: int
+    ) -> Changed:
+        changed = await super().finish(job_id, index, lease, status, size)
+        if changed.ok:
+            self._course.finished.append(self.jobs[job_id])
+        return changed
+
+    async def settle(self, meta: Any, *arguments: Any) -> Changed:
+        changed = await super().settle(meta, *arguments)
+        if changed.ok:
+            self._course.ended[self.jobs[meta.job_id]] = len(self._course.finished)
+        return changed
+
+
+async def _play(course: Course) -> None:
+    scene = course.scene
+    random_ = random.Random(scene.seed)
+    clock, store, blobs = _Clock(), _WatchedStore(course), MemoryBlobs()
+    # Strict order of arrival: less fair than SQS, which looks at the groups of waiting messages.
+    queue = MemoryQueue(clock)
+    advancer = Advancer(store, queue, blobs, MemoryBus(), clock)
+    limits = Limits(targets_per_job=LARGE, jobs_per_caller=1, retained_jobs=1, job_bytes=2**30)
+    submitter = Submitter(store, queue, blobs, clock, Terms(1 + SMALLS, limits, 86_400, 86_400))
+
+    async def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Content:
+        await asyncio.sleep(1 + scene.spread * random_.uniform(-1, 1))
+        return Content(b"A page.", "text/plain; charset=utf-8")
+
+    async def submit(job: int) -> None:
+        targets = [Spec(f"https://example.com/{job}/{number}") for number in range(scene.sizes[job])]
+        course.submitted[job] = len(course.finished)
+        caller = Identity("acme", f"caller-{job}", "00000000000a")
+        submitted = await submitter.submit(caller, Request(targets=targets))
+        store.jobs[submitted.meta.job_id] = job
+
+    async def work() -> None:
+        worker = Worker(
+            store=store, queue=queue, dead_letters=queue, blobs=blobs, clock=clock, advancer=advancer,
+            fetch=fetch, lease_seconds=100, random_source=random_,
+        )  # fmt: skip
+        while len(course.ended) < len(scene.sizes):
+            batch = queue.receive(BATCH)
+            if not batch:
+                await asyncio.sleep(POLL_SECONDS)
+                continue
+            received = [Received(receipt, receipt, message.body, message.receives) for receipt, message in batch]
+            kept = await worker.run_batch(received, lambda: 90.0)
+            for receipt in {one.receipt for one in received} - set(kept):
+                queue.delete(receipt)
+
+    async def come() -> None:
+        for job, moment in enumerate(scene.submit_at, start=1):
+            while course.finished.count(0) < moment:
+                await asyncio.sleep(POLL_SECONDS)
+            await submit(job)
+
+    await submit(0)
+    await asyncio.gather(come(), *(work() for _ in range(scene.workers)))
+    if any(state.status not in ENDED for state in store.states.values()) or store.live[0]:
+        raise AssertionError("a job has not ended")
+    if [course.finished.count(job) for job in range(len(scene.sizes))] != scene.sizes:
+        raise AssertionError("a target has not ended once")
+
+
+def run(scene: Scene) -> Course:
+    """The course of a scene; the same scene always takes the same one."""
+    course = Course(scene)
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(_play(course))
+    return course
+
+
+def spread_out(large: int, seed: int) -> tuple[int, ...]:
+    """Seven moments in the course of a large job, in order."""
+    return tuple(sorted(random.Random(seed).sample(range(large), SMALLS)))
+
+
+def report(name: str, courses: Sequence[Course]) -> None:
+    waits = [wait for course in courses for wait in course.waits()]
+    print(f"  {name:<58}{min(waits):>6}{sum(waits) / len(waits):>8.1f}{max(waits):>6}")
+
+
+def main() -> None:
+    """Print the waits and draw the plot."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--large", type=int, default=LARGE)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--plot", type=Path, default=PLOT)
+    chosen = parser.parse_args()
+    large: int = chosen.large
+    print(f"targets of a job of {large:,} that finish between the submission and the end of a job of {SMALL};")
+    print(f"{WORKERS} workers of {BATCH}, strict order of arrival; at most {SMALL + MAX_WINDOW} is fair")
+    print(f"  {'':<58}{'least':>6}{'mean':>8}{'most':>6}")
+    together = run(Scene(large))
+    apart = [run(Scene(large, spread_out(large, seed))) for seed in range(chosen.seeds)]
+    report("seven at once, right after it", [together])
+    report("seven over its course", apart)
+    for spread in (0.5, 0.9):
+        scenes = [Scene(large, spread_out(large, seed), spread=spread, seed=seed) for seed in range(chosen.seeds)]
+        report(f"the same, fetches take {1 - spread:.1f} to {1 + spread:.1f} s", [run(scene) for scene in scenes])
+    chosen.plot.write_text(draw(together, apart[0]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""What runs all the time: the queue's mapping with its workers, and the sweeper's schedule."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from sift.services.advance import Advancer
+from sift.services.control import Controller
+from sift.services.purge import Purger
+from sift.services.read import Reader
+from sift.services.retry import Retrier
+from sift.services.submit import Submitter, Terms, shard_count
+from sift.services.sweep import Sweeper
+from sift.services.work import Received, Worker
+from tests.simulation.backend import VISIBILITY_SECONDS, target_of
+from tests.simulation.processes import Process
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+WORKER_SECONDS = 90
+SWEEP_SECONDS = 55
+API_SECONDS = 29
+
+
+class WorkerProcess(Process):
+    """An execution environment of functions/fetch."""
+
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__(world, name)
+        backend = world.backend
+        store, queue = self.port("store", backend.store), self.port("queue", backend.queue)
+        blobs, bus = self.port("blobs", backend.blobs), self.port("bus", backend.bus)
+        self.worker = Worker(
+            store=store,
+            queue=queue,
+            dead_letters=self.port("dead_letters", backend.dead_letters),
+            blobs=blobs,
+            clock=self,
+            advancer=Advancer(store, queue, blobs, bus, self),
+            fetch=world.site.fetch_for(self),
+            lease_seconds=world.scenario.lease,
+            random_source=world.rng,
+        )
+
+    async def run(self, batch: list[Received]) -> list[str]:
+        loop = self.world.loop
+        end = loop.time() + WORKER_SECONDS
+        return await self.worker.run_batch(batch, lambda: end - loop.time())
+
+
+class SweeperProcess(Process):
+    """An execution environment of functions/sweep."""
+
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__(world, name)
+        backend = world.backend
+        store, queue = self.port("store", backend.store), self.port("queue", backend.queue)
+        blobs, bus = self.port("blobs", backend.blobs), self.port("bus", backend.bus)
+        self.sweeper = Sweeper(
+            store,
+            queue,
+            self,
+            Advancer(store, queue, blobs, bus, self),
+            Purger(store, blobs),
+            shards=shard_count(world.scenario.jobs_total),
+            visibility_seconds=VISIBILITY_SECONDS,
+        )
+
+    async def run(self) -> None:
+        loop = self.world.loop
+        end = loop.time() + SWEEP_SECONDS
+        await self.sweeper.sweep(lambda: end - loop.time())
+
+
+class ApiProcess(Process):
+    """An execution environment of functions/api."""
+
+    def __init__(self, world: World, name: str, terms: Terms) -> None:
+        super().__init__(world, name)
+        backend = world.backend
+        store, queue = self.port("store", backend.store), self.port("queue", backend.queue)
+        blobs, bus = self.port("blobs", backend.blobs), self.port("bus", backend.bus)
+        advancer = Advancer(store, queue, blobs, bus, self)
+        self.submitter = Submitter(store, queue, blobs, self, terms)
+        self.reader = Reader(store, advancer, self)
+        self.controller = Controller(self.reader, advancer, store, self)
+        self.retrier = Retrier(self.reader, self.submitter)
+
+
+async def work(world: World, number: int) -> None:
+    """One of the mapping's pollers: a batch at a time to a process that it starts anew when it has died."""
+    process, lives, idle = WorkerProcess(world, f"worker{number}"), 1, 0.0
+    while not world.workers_stopped:
+        batch = world.backend.receive(world.rng.randint(1, world.scenario.batch))
+        if not batch:
+            idle = min(20.0, idle * 2 + 0.3) if world.calm else world.rng.uniform(0.1, 2)
+            await asyncio.sleep(idle)
+            continue
+        idle = 0.0
+        if not process.free:
+            lives += 1
+            process = WorkerProcess(world, f"worker{number}.{lives}")
+        world.note(process.name, f"receives {[target_of(one.body) for one in batch]}")
+        invocation_ends = process.invoke(process.run(batch), WORKER_SECONDS)
+        ending, kept = await invocation_ends
+        if ending == "returned":
+            acknowledge(world, process, batch, kept)
+
+
+def acknowledge(world: World, process: WorkerProcess, batch: list[Received], kept: list[str]) -> None:
+    """Delete what the worker did not keep; a delete may be lost."""
+    done = [received for received in batch if received.message_id not in kept]
+    for received in done:
+        if world.calm or world.rng.random() >= world.scenario.lost_deletes:
+            world.backend.delete(received)
+            world.checker.acknowledged(process.invocation, target_of(received.body))
+    world.checker.invoked(process.invocation, {target_of(received.body)[0] for received in done})
+
+
+async def sweep_every_minute(world: World) -> None:
+    """Reserved concurrency 1 and no retries: a sweep that takes too long is killed, and one that fails is over."""
+    process, lives = SweeperProcess(world, "sweeper"), 1
+    while True:
+        await asyncio.sleep(60)
+        if not process.free:
+            lives += 1
+            process = SweeperProcess(world, f"sweeper{lives}")
+        world.spawn(process.invoke(process.run(), SWEEP_SECONDS))

@@ -1,0 +1,156 @@
+"""The edits that the simulator and the tests have to notice. Each text must be there exactly once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+STORE = "store/memory.py"
+REQUESTS = "store/requests.py"
+DYNAMO = "store/dynamo.py"
+WORK = "services/work.py"
+ADVANCE = "services/advance.py"
+SWEEP = "services/sweep.py"
+SUBMIT = "services/submit.py"
+CONTROL = "services/control.py"
+READ = "services/read.py"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """`edits`: what is replaced by what in `file`, under layers/sift/sift. `aws`: only the AWS adapters have it."""
+
+    name: str
+    file: str
+    edits: tuple[tuple[str, str], ...]
+
+    @property
+    def aws(self) -> bool:
+        return self.file in {REQUESTS, DYNAMO}
+
+
+def _one(name: str, file: str, before: str, after: str) -> Mutation:
+    return Mutation(name, file, ((before, after),))
+
+
+CAP_CHECK = """\
+        if len(await self._store.caller_live(identity.caller)) >= limits.jobs_per_caller:
+            raise CallerBusy("caller_busy", "Its cap is reached.", retry_after=CALLER_RETRY)
+        shards = shard_count(self._terms.jobs_total)
+        first = secrets"""
+STORE_THEN_COUNT = """\
+        if not await self._store.put_outcome(job_id, outcome, claimed.state.expires_at):
+            return await self._lost(claimed)
+        changed = await self._store.finish(job_id, index, claimed.lease, outcome.status, outcome.size)
+        if not changed.ok:
+            return await self._refused(claimed.received, claimed.message, changed.state)
+"""
+COUNT_THEN_STORE = """\
+        changed = await self._store.finish(job_id, index, claimed.lease, outcome.status, outcome.size)
+        if not changed.ok:
+            return await self._refused(claimed.received, claimed.message, changed.state)
+        await self._store.put_outcome(job_id, outcome, claimed.state.expires_at)
+"""
+
+MUTATIONS = (
+    # one target
+    _one(
+        "finish without a fence", STORE,
+        "state = self._held(job_id, index, lease)\n        if state is None or state.status not in COUNTING:",
+        "state = self.states.get(job_id)\n        if state is None or index not in state.flight:",
+    ),
+    _one(
+        "finish without a fence (DynamoDB)", REQUESTS,
+        "[IS_COUNTING, _lease_is_mine(job_id, lease)]",
+        '[IS_COUNTING, Condition("attribute_exists(flight.#i)", {})]',
+    ),
+    _one("finish forgets the bytes", STORE, '"bytes": state.bytes + size', '"bytes": state.bytes'),
+    _one("finish forgets the bytes (DynamoDB)", REQUESTS, '":size": size}', '":size": 0}'),
+    _one("counted before it is stored", WORK, STORE_THEN_COUNT, COUNT_THEN_STORE),
+    _one(
+        "outcome overwritten by an older lease", STORE,
+        "if stored is not None and stored.lease > outcome.lease:", "if False:",
+    ),
+    _one(
+        "outcome overwritten by an older lease (DynamoDB)", DYNAMO,
+        '"attribute_not_exists(pk) OR lease <= :mine"',
+        '"attribute_not_exists(pk) OR lease <= :mine OR lease > :mine"',
+    ),
+    _one("content key without the lease", "blobs/ports.py", "{index}/{lease}", "{index}"),
+    _one("claim ignores the lease", STORE, "or entry.until > now_ms:", "or False:"),
+    _one(
+        "claim ignores the lease (DynamoDB)", REQUESTS,
+        '"flight.#i.l <= :now"', '"(flight.#i.l <= :now OR flight.#i.l > :now)"',
+    ),
+    _one("claim forgets the pause", STORE, "status not in ACTIVE or entry", "status not in LIVE or entry"),
+    _one("claim forgets the pause (DynamoDB)", REQUESTS, "[IS_ACTIVE, nobody_holds_it]", "[IS_LIVE, nobody_holds_it]"),
+    _one("claim takes any refusal for a lost answer", WORK, "changed.repeated and entry", "entry"),
+    _one(
+        "held message acknowledged", WORK,
+        "await self._queue.set_visibility(received.receipt, _seconds(held_for + 1))\n            return False",
+        "return True",
+    ),
+    _one(
+        "refused claim does not advance", WORK,
+        "        await self._advancer.advance(message.job_id, state)\n        return True\n\n    async def _defer",
+        "        return True\n\n    async def _defer",
+    ),
+    _one("busy charged as a claim", STORE, "Flight(until, entry.claims - 1,", "Flight(until, entry.claims,"),
+    _one("busy charged as a claim (DynamoDB)", REQUESTS, 'until), ":one": 1}', 'until), ":one": 0}'),
+    _one("busy for ever", WORK, "+ wait > BUSY_FOR_SECONDS:", "+ wait > 10**9:"),
+    _one("crashes are not counted", WORK, "claimed.entry.claims > MAX_CLAIMS", "claimed.entry.claims > 10**9"),
+    _one("lease without the margin", WORK, "self._lease_ms + CLOCK_MARGIN_MS +", "self._lease_ms +"),
+    _one("quiet without the margin", ADVANCE, "return now_ms - CLOCK_MARGIN_MS", "return now_ms"),
+    # the window
+    _one(
+        "release without a condition", STORE,
+        "if state is None or state.status not in ACTIVE or state.released != first:", "if state is None:",
+    ),
+    _one("release without a condition (DynamoDB)", REQUESTS, "[IS_ACTIVE, nobody_released]", "[]"),
+    _one("sent again without a limit", SWEEP, "if not (await self._store.touch(state.job_id, stale, until)).ok:", "if not 1:"),
+    # the course of a job
+    _one("settle without a condition", STORE, "        if not holds:\n", "        if False:\n"),
+    _one(
+        "settle without a condition (DynamoDB)", REQUESTS,
+        "return _state_update(job_id, update, conditions, values, names)",
+        "return _state_update(job_id, update, [], values, names)",
+    ),
+    _one("cancel overwrites an end", STORE, "            holds = state.status in LIVE\n", "            holds = True\n"),
+    _one("cancel overwrites an end (DynamoDB)", REQUESTS, "conditions = [IS_LIVE]", "conditions = []"),
+    _one("deadline without a fence", STORE, "holds = state.status == seen", 'holds = error == "deadline" or state.status == seen'),
+    _one(
+        "deadline without a fence (DynamoDB)", REQUESTS,
+        "conditions = [unchanged]\n", "conditions = [unchanged] if error is None else []\n",
+    ),
+    _one("settle keeps the caller's slot", STORE, "        self.callers.get(meta.caller, set()).discard(meta.job_id)\n", ""),
+    _one(
+        "settle keeps the caller's slot (DynamoDB)", DYNAMO,
+        '                {"Update": requests.remove_id(keys.caller_live(meta.caller), job_id)},\n', "",
+    ),
+    _one("pause ends another pause", STORE, "if state is None or state.pausing_at != pausing_at:", "if state is None:"),
+    _one("pause ends another pause (DynamoDB)", REQUESTS, '"pausing"}), same_pause]', '"pausing"})]'),
+    _one("resume does not send again", CONTROL, "        await self._resend(job_id, state)\n", ""),
+    # caps and idempotency
+    Mutation("caps checked outside the transaction", SUBMIT, (
+        ("        shards = shard_count(self._terms.jobs_total)\n        first = secrets", CAP_CHECK),
+        ("caller_cap=limits.jobs_per_caller,", "caller_cap=10**9,"),
+    )),
+    _one("caller's cap ignored (DynamoDB)", DYNAMO, "job_id, submission.caller_cap)", "job_id, 10**9)"),
+    _one("release of another job's record", STORE, "held is not None and held.job_id == job_id:", "held is not None:"),
+    _one(
+        "release of another job's record (DynamoDB)", DYNAMO,
+        '"ConditionExpression": "job_id = :mine"', '"ConditionExpression": "job_id = :mine OR job_id <> :mine"',
+    ),
+    _one("record not checked by the commit", STORE, "not expired and held.job_id != submission", "False and submission"),
+    # after the end, and the rest
+    _one("no sweeper", SWEEP, "        report = Report()\n", "        return Report()\n        report = Report()\n"),
+    _one("sweeper forgets the outbox", SWEEP, "for job_id in await self._store.outbox(shard):", "for job_id in ():"),
+    Mutation("off the outbox before it is announced", ADVANCE, (
+        ("await self._bus.publish(", "await self._store.leave_outbox(meta.shard, job_id)\n        await self._bus.publish("),
+    )),
+    _one("anybody may look", READ, "found[0].caller != identity.caller or ", ""),
+    _one(
+        "a read that repairs", READ,
+        "        return found\n\n    async def jobs",
+        "        await self._advancer.advance(job_id)\n        return found\n\n    async def jobs",
+    ),
+)  # fmt: skip
