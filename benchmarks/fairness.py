@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,20 +51,33 @@ class Scene:
 
 @dataclass
 class Course:
-    """What happened: `finished` is the job (0: the large one) of each target in the order of their ends,
-    `submitted` and `ended` say for each job how many targets of all jobs had finished by then."""
+    """What happened. `finished` and `begun` are the job (0: the large one) of each target in the order of their ends
+    and of their claims; `submitted`, `begun_all` and `ended` say for each job how many targets of all jobs had
+    finished, begun and finished by then."""
 
     scene: Scene
     finished: list[int] = field(default_factory=list)
+    begun: list[int] = field(default_factory=list)
     submitted: dict[int, int] = field(default_factory=dict)
+    begun_all: dict[int, int] = field(default_factory=dict)
     ended: dict[int, int] = field(default_factory=dict)
 
-    def waits(self) -> list[int]:
-        """For each small job: targets of the large one that finished between its submission and its end."""
+    @property
+    def smalls(self) -> range:
+        return range(1, len(self.scene.sizes))
+
+    def ahead(self) -> list[int]:
+        """For each small job: targets of the large one that were under way when it came, or were begun before its
+        last one was. This is what it had to wait for."""
         return [
-            self.finished[self.submitted[job] : self.ended[job]].count(0)
-            for job in range(1, len(self.scene.sizes))
+            self.begun[: self.begun_all[job]].count(0) - self.finished[: self.submitted[job]].count(0)
+            for job in self.smalls
         ]
+
+    def meanwhile(self) -> list[int]:
+        """For each small job: targets of the large one that finished between its submission and its end. Among them
+        are some that other workers began after its last one and finished first."""
+        return [self.finished[self.submitted[job] : self.ended[job]].count(0) for job in self.smalls]
 
 
 class _Clock:
@@ -83,6 +97,14 @@ class _WatchedStore(MemoryStore):
         super().__init__()
         self.jobs: dict[str, int] = {}
         self._course = course
+
+    async def claim(self, job_id: str, index: int, lease: int, now_ms: int) -> Changed:
+        changed = await super().claim(job_id, index, lease, now_ms)
+        if changed.ok:
+            job = self.jobs[job_id]
+            self._course.begun.append(job)
+            self._course.begun_all[job] = len(self._course.begun)
+        return changed
 
     async def finish(
         self, job_id: str, index: int, lease: int, status: Literal["done", "failed"], size: int
@@ -110,7 +132,8 @@ async def _play(course: Course) -> None:
     submitter = Submitter(store, queue, blobs, clock, Terms(1 + SMALLS, limits, 86_400, 86_400))
 
     async def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Content:
-        await asyncio.sleep(1 + scene.spread * random_.uniform(-1, 1))
+        # No two in the same moment: of those that begin together, the first to begin is the first to end.
+        await asyncio.sleep(1 + scene.spread * random_.uniform(-1, 1) + len(course.begun) * 1e-6)
         return Content(b"A page.", "text/plain; charset=utf-8")
 
     async def submit(job: int) -> None:
@@ -163,27 +186,33 @@ def spread_out(large: int, seed: int) -> tuple[int, ...]:
 
 
 def report(name: str, courses: Sequence[Course]) -> None:
-    waits = [wait for course in courses for wait in course.waits()]
-    print(f"  {name:<58}{min(waits):>6}{sum(waits) / len(waits):>8.1f}{max(waits):>6}")
+    """One line of the table."""
+    ahead = [count for course in courses for count in course.ahead()]
+    meanwhile = [count for course in courses for count in course.meanwhile()]
+    columns = [fold(counts) for counts in (ahead, meanwhile) for fold in (min, statistics.mean, max)]
+    print(f"  {name:<46}" + "".join(f"{column:>7.0f}" for column in columns))
 
 
 def main() -> None:
     """Print the waits and draw the plot."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--large", type=int, default=LARGE)
+    parser.add_argument("--large", type=int, default=LARGE, help="targets of the large job")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--plot", type=Path, default=PLOT)
     chosen = parser.parse_args()
-    large: int = chosen.large
-    print(f"targets of a job of {large:,} that finish between the submission and the end of a job of {SMALL};")
-    print(f"{WORKERS} workers of {BATCH}, strict order of arrival; at most {SMALL + MAX_WINDOW} is fair")
-    print(f"  {'':<58}{'least':>6}{'mean':>8}{'most':>6}")
+    large, seeds = chosen.large, range(chosen.seeds)
+    print(
+        f"Seven jobs of {SMALL} and one of {large:,}; {WORKERS} workers of {BATCH}, strict order of arrival. Targets of"
+    )
+    print(
+        f"the large one that each waited for, and that finished meanwhile (window: {MAX_WINDOW}), least, mean and most:"
+    )
     together = run(Scene(large))
-    apart = [run(Scene(large, spread_out(large, seed))) for seed in range(chosen.seeds)]
-    report("seven at once, right after it", [together])
-    report("seven over its course", apart)
+    apart = [run(Scene(large, spread_out(large, seed), seed=seed)) for seed in seeds]
+    report("at once, right after it", [together])
+    report("over its course", apart)
     for spread in (0.5, 0.9):
-        scenes = [Scene(large, spread_out(large, seed), spread=spread, seed=seed) for seed in range(chosen.seeds)]
+        scenes = [Scene(large, spread_out(large, seed), spread=spread, seed=seed) for seed in seeds]
         report(f"the same, fetches take {1 - spread:.1f} to {1 + spread:.1f} s", [run(scene) for scene in scenes])
     chosen.plot.write_text(draw(together, apart[0]), encoding="utf-8")
 
