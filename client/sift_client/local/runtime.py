@@ -107,7 +107,7 @@ def _run(handler: Any, message: dict[str, Any]) -> dict[str, Any]:
         traceback.print_exc()
         return {"error": {**_describe(error), "requestId": context.aws_request_id}}
     try:
-        return {"payload": json.dumps(answer)}
+        return {"payload": json.dumps(answer, ensure_ascii=False)}
     except (TypeError, ValueError) as error:
         return {
             "error": {

@@ -96,8 +96,10 @@ def _load(body: str) -> dict[str, Any]:
     """A JSON object as the standard has it: no NaN, no nesting without end."""
     try:
         found = json.loads(body, parse_constant=_no_constant)
-    except RecursionError:
-        raise json.JSONDecodeError("nested too deeply", body[:0], 0) from None
+    except json.JSONDecodeError:
+        raise
+    except (RecursionError, ValueError):  # nested without end, or a number of thousands of digits
+        raise json.JSONDecodeError("not read: too deep, or too long a number", body[:0], 0) from None
     if not isinstance(found, dict):
         raise json.JSONDecodeError("not an object", body[:0], 0)
     return found
