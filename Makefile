@@ -11,7 +11,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 URLS ?=
 
-.PHONY: help setup run test check build-test openapi pins clean
+.PHONY: help setup run test check build-test openapi pins engine clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -49,8 +49,24 @@ pins: setup ## write requirements*.txt from requirements*.in
 		$$(sed -n 's/^\([a-z0-9-]*\)==[^ ;]* \\$$/--no-emit-package \1/p' $(LAYER_PINS) | sort -u)
 	$(COMPILE) requirements-sam.in -o requirements-sam.txt
 
+# 57 MB under a licence of its own: it is fetched, never committed. A JDK of 17 or newer runs it.
+ENGINE := amplify-dynamodb-simulator
+ENGINE_VERSION := 2.9.30
+ENGINE_SHA512 := c5379e44bbf311fab2779961ddb1f8734907bd21c79a6843e590ec1c5280439836665e89aa515dbad6908422c7cf1129e91cb5a3b4c1ea7888a17b9002749ec1
+engine: .engine/DynamoDBLocal.jar ## DynamoDB Local (needs npm and a JDK): the tests of the table then run on it too
+
+.engine/DynamoDBLocal.jar:
+	rm -rf .engine
+	mkdir .engine
+	cd .engine && npm pack --silent $(ENGINE)@$(ENGINE_VERSION)
+	cd .engine && $(PYTHON) -c 'import hashlib, sys; found = hashlib.sha512(open(sys.argv[1], "rb").read()).hexdigest(); \
+		sys.exit(None if found == sys.argv[2] else "not the package that is pinned: " + found)' \
+		$(ENGINE)-$(ENGINE_VERSION).tgz $(ENGINE_SHA512)
+	cd .engine && tar -xzf $(ENGINE)-$(ENGINE_VERSION).tgz -m --strip-components=2 package/emulator
+	rm .engine/$(ENGINE)-$(ENGINE_VERSION).tgz
+
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(SAM_VENV) .aws-sam .sift out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(SAM_VENV) .aws-sam .sift .engine out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- stamps: an environment is touched only when what it is made from has changed ---

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from benchmarks.fairness_local import measure, scratch
 from benchmarks.fairness_plot import draw
 from sift.blobs.memory import MemoryBlobs
 from sift.events.memory import MemoryBus
@@ -28,6 +29,8 @@ from tests.simulation.loop import VirtualLoop
 PLOT = Path(__file__).parents[1] / "docs" / "fairness.svg"
 LARGE, SMALL, SMALLS = 9_000, 5, 7
 BATCH, WORKERS = 10, 2
+#: Of every job; no caller can ask for more than MAX_WINDOW.
+WINDOW = MAX_WINDOW
 START_MS = 1_796_000_000_000
 #: A worker that found nothing looks again after so many seconds.
 POLL_SECONDS = 0.01
@@ -140,7 +143,7 @@ async def _play(course: Course) -> None:
         targets = [Spec(f"https://example.com/{job}/{number}") for number in range(scene.sizes[job])]
         course.submitted[job] = len(course.finished)
         caller = Identity("acme", f"caller-{job}", "00000000000a")
-        submitted = await submitter.submit(caller, Request(targets=targets))
+        submitted = await submitter.submit(caller, Request(targets=targets, window=WINDOW))
         store.jobs[submitted.meta.job_id] = job
 
     async def work() -> None:
@@ -193,13 +196,27 @@ def report(name: str, courses: Sequence[Course]) -> None:
     print(f"  {name:<46}" + "".join(f"{column:>7.0f}" for column in columns))
 
 
+def report_local(large: int) -> None:
+    """What each small job met on a local stack."""
+    with scratch() as folder:
+        waits = measure(large, SMALLS, SMALL, folder)
+    print(f"Local stack, {SMALLS} jobs of {SMALL} over the course of one of {large:,}: targets of the large one that")
+    print("each waited for, that finished meanwhile, and that were left when it ended")
+    for wait in waits:
+        print(f"  {wait.ahead:>6}{wait.meanwhile:>6}{wait.large_left:>8,}")
+
+
 def main() -> None:
     """Print the waits and draw the plot."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", type=int, default=LARGE, help="targets of the large job")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--plot", type=Path, default=PLOT)
+    parser.add_argument("--local", type=int, metavar="LARGE", help="on a local stack instead: real time, no plot")
     chosen = parser.parse_args()
+    if chosen.local:
+        report_local(chosen.local)
+        return
     large, seeds = chosen.large, range(chosen.seeds)
     print(
         f"Seven jobs of {SMALL} and one of {large:,}; {WORKERS} workers of {BATCH}, strict order of arrival. Targets of"

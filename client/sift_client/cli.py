@@ -89,7 +89,7 @@ def make_parser(*, with_local: bool = True) -> argparse.ArgumentParser:
 
     jobs = _add(subparsers, "jobs", commands.run_jobs, "list your jobs, newest first")
     jobs.add_argument("--status", choices=get_args(JobStatus), help="only jobs of this status")
-    jobs.add_argument("--limit", type=int, default=20, metavar="N", help="at most so many (default: 20)")
+    jobs.add_argument("--limit", type=_positive, default=20, metavar="N", help="at most so many (default: 20)")
 
     for name, text in _CHANGES.items():
         change = _add(subparsers, name, commands.run_change, text)
@@ -114,6 +114,13 @@ def make_parser(*, with_local: bool = True) -> argparse.ArgumentParser:
     _add_out(demo)
     demo.set_defaults(run=_run_demo, json=False)
     return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number
 
 
 def _run_demo(args: argparse.Namespace) -> int:

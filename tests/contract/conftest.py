@@ -1,4 +1,7 @@
-"""The ports, each on both of its adapters: in memory, and on AWS's own API as moto serves it."""
+"""The ports, each on both of its adapters: in memory, and on AWS's own API as moto serves it.
+
+The store runs on AWS's own engine too, DynamoDB Local, where that is at hand.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ from sift_client.local.cloud import Cloud
 from sift_client.local.document import read_document
 from sift_client.local.naming import Naming
 from sift_client.local.planner import make_blueprint
+from tests.contract.engine import Engine, find_missing
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 _numbers = itertools.count()
@@ -56,20 +60,37 @@ def deployed() -> Iterator[Deployed]:
         cloud.close()
 
 
-def new_table(deployed: Deployed) -> str:
-    """One more table like the template's, so that tests do not meet."""
+_missing = find_missing()
+#: On a test, or on the parameter of one, that needs the engine.
+needs_engine = [] if _missing is None else [pytest.mark.skip(reason=_missing)]
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[Engine]:
+    running = Engine()
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def new_table(deployed: Deployed, client: Any = None) -> str:
+    """One more table like the template's, so that tests do not meet; on moto unless a client says where."""
     name = f"jobs-{next(_numbers)}"
     request = {**deployed.blueprint.tables["JobsTable"].request, "TableName": name}
-    deployed.client("dynamodb").create_table(**request)
+    (client or deployed.client("dynamodb")).create_table(**request)
     return name
 
 
-@pytest.fixture(params=["memory", "aws"])
+@pytest.fixture(params=["memory", "aws", pytest.param("engine", marks=needs_engine)])
 def store(request: pytest.FixtureRequest) -> MemoryStore | DynamoStore:
     if request.param == "memory":
         return MemoryStore()
-    deployed: Deployed = request.getfixturevalue("deployed")
-    return DynamoStore(deployed.client("dynamodb"), new_table(deployed))
+    if request.param == "engine":
+        client = request.getfixturevalue("engine").client
+    else:
+        client = request.getfixturevalue("deployed").client("dynamodb")
+    return DynamoStore(client, new_table(request.getfixturevalue("deployed"), client))
 
 
 class MemoryQueues:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sift.services.advance import Advancer
 from sift.services.control import Controller
@@ -24,6 +24,22 @@ SWEEP_SECONDS = 55
 API_SECONDS = 29
 
 
+class FrankWorker(Worker):
+    """A worker whose last catch catches nothing: what nobody foresaw is to break the run."""
+
+    def __init__(self, world: World, process: Process, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._world = world
+        self._process = process
+
+    async def _judged(self, *arguments: Any) -> str | None:
+        try:
+            return await super()._judged(*arguments)
+        except Exception as error:
+            self._world.surprised(self._process.name, error)
+            raise
+
+
 class WorkerProcess(Process):
     """An execution environment of functions/fetch."""
 
@@ -32,7 +48,9 @@ class WorkerProcess(Process):
         backend = world.backend
         store, queue = self.port("store", backend.store), self.port("queue", backend.queue)
         blobs, bus = self.port("blobs", backend.blobs), self.port("bus", backend.bus)
-        self.worker = Worker(
+        self.worker = FrankWorker(
+            world,
+            self,
             store=store,
             queue=queue,
             dead_letters=self.port("dead_letters", backend.dead_letters),

@@ -50,7 +50,8 @@ class Checker:
             old = self._seen.get(job_id)
             if old is state or old == state:
                 continue
-            check_state(state, view.outcomes)
+            if not self.ledger.jobs[job_id].deleting:
+                check_state(state, view.outcomes)
             if old is None:
                 check_born(view.metas[job_id], state)
             else:
@@ -80,6 +81,8 @@ class Checker:
         for index, entry in old.flight.items():
             target = (job_id, index)
             visits = self._world.site.visits.get(target, [])
+            if index not in new.flight and self.ledger.jobs[job_id].deleting:
+                continue  # its outcome may be gone already
             if index not in new.flight:
                 urls = self.ledger.jobs[job_id].urls
                 self.ledger.finished(target, old, new, view.outcomes[target], visits, urls[index])

@@ -41,6 +41,8 @@ class Client:
         rng = self._world.rng
         mine = [self.submit] * 5 + [self.look] * 3 + [self.cancel, self.pause, self.resume, self.flip, self.flip]
         mine += [self.retry, self.delete, self.pry, self.browse]
+        if self._world.scenario.flips:
+            mine = [self.submit, self.flip, self.flip, self.look]
         while not self._world.calm:
             await rng.choice(mine)()
             await asyncio.sleep(rng.expovariate(1 / self._world.scenario.pace))

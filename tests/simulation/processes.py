@@ -62,7 +62,8 @@ class Process:
     def __init__(self, world: World, name: str) -> None:
         self.world = world
         self.name = name
-        self.skew_ms = world.rng.randint(-world.scenario.skew_ms, world.scenario.skew_ms)
+        most = world.scenario.skew_ms
+        self.skew_ms = world.rng.choice([-most, most]) if world.scenario.far_off else world.rng.randint(-most, most)
         self.dead = False
         self.zombie = False
         self.reading = False
@@ -179,7 +180,7 @@ class Process:
             case Fault.FROZEN:
                 before = rng.random() < 0.5
                 answer = None if before else await effect.take()
-                self.freeze(rng.uniform(95, 400))
+                self.freeze(rng.uniform(95, rng.choice([200, 400, 900])))
                 await self.sleep(0)
                 return await effect.take() if before else answer
             case Fault.SLOW:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Any
 
 from sift.clock import CLOCK_MARGIN_MS
 
@@ -65,6 +67,12 @@ class Scenario:
     written_ahead: bool = False
     targets_in_bucket: bool = False
     trouble: float = 0.3
+    #: What the targets are; nothing: anything, and `trouble` of them bad.
+    kinds: tuple[str, ...] = ()
+    #: Clocks are as far off as they may be, rather than anywhere between.
+    far_off: bool = False
+    #: Clients do little but pause and resume.
+    flips: bool = False
 
     @property
     def clocks_agree(self) -> bool:
@@ -72,8 +80,39 @@ class Scenario:
         return 2 * self.skew_ms <= CLOCK_MARGIN_MS
 
 
+#: What rarely comes together by chance.
+THEMES: dict[str, dict[str, Any]] = {
+    "zombies": {
+        "rates": {Fault.FROZEN: 0.02, Fault.DUPLICATED: 0.01, Fault.SLOW: 0.01},
+        "kinds": ("ok", "large", "slow"), "workers": 4, "batch": 2, "job_bytes": 10**9, "jobs_total": 8,
+        "short_deadline": 43_200, "chaos": 200.0, "pace": 8.0, "skew_ms": 1_000,
+    },
+    "hung workers": {
+        "rates": {Fault.DUPLICATED: 0.7}, "kinds": ("stuck1", "stuck99", "ok"), "lease": 91, "skew_ms": 2_400,
+        "far_off": True, "workers": 4, "batch": 2, "chaos": 200.0, "pace": 8.0, "short_deadline": 43_200,
+    },
+    "pauses": {
+        "rates": {Fault.SLOW: 0.05, Fault.LATE: 0.1}, "kinds": ("slow", "ok"), "workers": 4, "clients": 4,
+        "flips": True, "chaos": 150.0, "pace": 1.0, "jobs_total": 2, "short_deadline": 43_200,
+    },
+    "deadlines": {
+        "rates": {Fault.SLOW: 0.1, Fault.LATE: 0.05}, "kinds": ("ok", "slow"), "short_deadline": 10, "clients": 4,
+        "chaos": 150.0, "pace": 2.0, "jobs_per_caller": 3, "jobs_total": 8,
+    },
+}  # fmt: skip
+
+
 def draw(seed: int, *, small: bool = False) -> Scenario:
-    """The scenario of a seed; `small` for adapters that are slow."""
+    """The scenario of a seed: three of five are drawn freely, the others on a theme. `small` for slow adapters."""
+    scenario, rng = _draw(seed, small), random.Random(f"theme {seed}")
+    if rng.random() < 0.6:
+        return scenario
+    theme = THEMES[rng.choice(sorted(THEMES))]
+    smaller = {"chaos": min(theme["chaos"], 100.0)} if small else {}
+    return dataclasses.replace(scenario, **{**theme, **smaller})
+
+
+def _draw(seed: int, small: bool) -> Scenario:
     rng = random.Random(f"scenario {seed}")
     level = rng.choice([0.0, 0.01, 0.03, 0.08, 0.08] if small else [0.0, 0.0, 0.002, 0.01, 0.01, 0.03, 0.08])
     kinds = rng.sample(list(Fault), rng.randint(1, len(Fault)))

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 Target = tuple[str, int]
 
 GOOD = ("ok", "ok", "ok", "ok", "ok", "slow", "large")
-#: The number is how often it happens before the target is fine; 99: always.
+ALWAYS = 99
+#: The number is how often it happens before the target is fine.
 BAD = (
     "fail",
     "busy1",
@@ -49,7 +50,9 @@ class Visit:
     size: int = 0
 
 
-def make_url(rng: random.Random, number: int, trouble: float) -> str:
+def make_url(rng: random.Random, number: int, kinds: tuple[str, ...], trouble: float) -> str:
+    if kinds:
+        return f"https://site.example/{rng.choice(kinds)}/{number}"
     kind = rng.choice(BAD) if rng.random() < trouble else rng.choice(GOOD)
     return f"https://site.example/{kind}/{number}"
 
@@ -85,7 +88,7 @@ class Site:
         earlier.append(visit)
         kind, times = kind_of(url)
         taken = {"slow": rng.uniform(15, 39), "hang": deadline_s, "stuck": 1_000.0}.get(kind, rng.expovariate(1))
-        again = len(earlier) <= times
+        again = times == ALWAYS or len(earlier) <= times
         if kind == "stuck" and not again:
             taken = 1.0
         await process.sleep(min(taken, deadline_s) if kind != "stuck" else taken)

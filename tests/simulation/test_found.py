@@ -11,16 +11,14 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sift import ids
-from sift.identity import Identity
 from sift.services.advance import Advancer
 from sift.services.work import Worker
 from sift.store.dynamo import DynamoStore
 from sift.store.memory import MemoryStore
 from sift.store.ports import Changed
 from sift.targets import Content
-from tests.unit.services.world import LEASE_SECONDS, World, page, urls
+from tests.unit.services.world import ANN, LEASE_SECONDS, World, page, urls
 
-ANN = Identity("acme", "ann", "00000000000a")
 URL = urls(1)[0]
 
 

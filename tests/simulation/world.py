@@ -165,7 +165,9 @@ class World:
             for _ in range(rng.randint(1, 4)):
                 number += 100
                 count = rng.randint(1, self.scenario.max_targets)
-                urls = tuple(make_url(rng, number + n, self.scenario.trouble) for n in range(count))
+                urls = tuple(
+                    make_url(rng, number + n, self.scenario.kinds, self.scenario.trouble) for n in range(count)
+                )
                 works.setdefault(person.caller, []).append(Work(urls, rng.randint(1, 6)))
         for n in range(self.scenario.clients):
             person = rng.choice(people)

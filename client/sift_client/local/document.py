@@ -27,10 +27,9 @@ def _read_tag(loader: _Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
         value = loader.construct_scalar(node)
     elif isinstance(node, yaml.SequenceNode):
         value = loader.construct_sequence(node, deep=True)
-    elif isinstance(node, yaml.MappingNode):
+    else:
+        assert isinstance(node, yaml.MappingNode)
         value = loader.construct_mapping(node, deep=True)
-    else:  # pragma: no cover - YAML has no fourth kind of node
-        raise TemplateError(f"!{suffix}: unknown kind of node")
     if suffix in ("Ref", "Condition"):
         return {suffix: value}
     if suffix == "GetAtt" and isinstance(value, str):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sift.errors import DataUnreadable
+from sift.ids import is_job_id
 
 VERSION = 1
 
@@ -55,6 +56,7 @@ def decode(body: str) -> TargetMessage:
         raise ValueError(f"not a target message: {error!r}") from error
     sound = (
         isinstance(message.job_id, str)
+        and is_job_id(message.job_id)
         and type(message.index) is int
         and message.index >= 0
         and isinstance(message.url, str)
@@ -63,5 +65,5 @@ def decode(body: str) -> TargetMessage:
         and type(message.attempts) is int
     )
     if not sound:
-        raise ValueError("not a target message: a field has the wrong type")
+        raise ValueError("not a target message: a field has the wrong form")
     return message

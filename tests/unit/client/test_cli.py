@@ -121,7 +121,16 @@ def test_a_file_of_targets_that_is_none(
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["nonsense"], ["run", "--mode", "best", A], ["run", "--window", "many", A], ["wait"], ["status", "a", "b"]],
+    [
+        [],
+        ["nonsense"],
+        ["run", "--mode", "best", A],
+        ["run", "--window", "many", A],
+        ["jobs", "--limit", "0"],
+        ["jobs", "--limit", "-1"],
+        ["wait"],
+        ["status", "a", "b"],
+    ],
 )
 def test_wrong_usage_is_2(arguments: list[str], folder: Path, capsys: Captured) -> None:
     with pytest.raises(SystemExit) as caught:

@@ -10,20 +10,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sift.errors import DataUnreadable
+from sift.ids import new_job_id
 from sift.messages import TargetMessage, decode
 
-GOOD: dict[str, Any] = {"v": 1, "job": "job_0", "index": 3, "url": "https://example.com/"}
+JOB = new_job_id(1_796_000_000_000, entropy=7)
+GOOD: dict[str, Any] = {"v": 1, "job": JOB, "index": 3, "url": "https://example.com/"}
 
 WRONG: list[dict[str, Any]] = [
-    {"job": None}, {"job": 3}, {"index": "3"}, {"index": -1}, {"index": 1.0}, {"index": True}, {"index": None},
-    {"url": None}, {"url": []}, {"options": []}, {"options": None}, {"options": "mode"}, {"id": 7}, {"id": {}},
+    {"job": None}, {"job": 3}, {"job": ""}, {"job": "job_0"}, {"job": "key_" + JOB[4:]}, {"job": f"{JOB}\n"},
+    {"index": "3"}, {"index": -1}, {"index": 1.0}, {"index": True}, {"index": None}, {"url": None}, {"url": []},
+    {"options": []}, {"options": None}, {"options": "mode"}, {"id": 7}, {"id": {}},
 ]  # fmt: skip
 
 text = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 messages = st.builds(
-    TargetMessage, text, st.integers(0, 10**6), text, st.dictionaries(text, text | st.booleans()), st.none() | text
+    TargetMessage,
+    st.builds(new_job_id, st.integers(0, 2**48 - 1)),
+    st.integers(0, 10**6),
+    text,
+    st.dictionaries(text, text | st.booleans()),
+    st.none() | text,
 )
 json_values = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(),
@@ -37,7 +45,7 @@ def test_a_message_comes_back_as_it_went(message: TargetMessage) -> None:
 
 
 def test_a_message_says_no_more_than_it_must() -> None:
-    assert json.loads(TargetMessage("job_0", 3, "https://example.com/").encode()) == GOOD
+    assert json.loads(TargetMessage(JOB, 3, "https://example.com/").encode()) == GOOD
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from sift.identity import Limits
 from sift.services.outcomes import LINK_BYTES
 from sift.services.submit import Submitted
 from sift.services.work import TARGET_SECONDS
-from sift.store.ports import Outcome, Spec
+from sift.store.ports import Changed, Outcome, Spec
 from sift.targets import Content
 from tests.unit.services.faults import Fault, at
 from tests.unit.services.world import LEASE_SECONDS, NOW, VISIBILITY_SECONDS, World, urls
@@ -189,6 +190,27 @@ def test_what_is_no_message_is_buried_and_its_batch_mates_are_not(world: World) 
         assert all(reason for _, reason in world.queue.buried)
         assert not world.queue.waiting
         world.check(job.meta.job_id, ["done"] * 2)
+
+    asyncio.run(story())
+
+
+def test_what_nobody_foresaw_costs_only_its_message(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        job = await world.submit(3)
+        claim = world.store.claim
+
+        async def claim_but_one(job_id: str, index: int, *more: Any) -> Changed:
+            if index == 1:
+                raise RuntimeError("a bug of the table")
+            return await claim(job_id, index, *more)
+
+        monkeypatch.setattr(world.store, "claim", claim_but_one)
+        (kept,) = await world.deliver()
+        assert '"index":1' in world.queue.waiting[kept].body
+        assert sorted(world.state(job).flight) == [1]
+        monkeypatch.undo()
+        await world.run_on(minutes=30)
+        world.check(job.meta.job_id, ["done"] * 3)
 
     asyncio.run(story())
 

@@ -40,7 +40,7 @@ class Application:
             if event.get("rawPath") not in PUBLIC:
                 identity = run(self.services().keys.authenticate(_credential(event)))
                 self.resolver.append_context(identity=identity)
-            if len((event.get("body") or "").encode()) > BODY_BYTES:
+            if _body_size(event) > BODY_BYTES:
                 raise TooLarge(
                     "request_too_large",
                     f"The body is over {BODY_BYTES} bytes.",
@@ -80,6 +80,12 @@ def build(services: Callable[[], Api]) -> Application:
         return _answer(error, _request_id(app.current_event.raw_event))
 
     return Application(app, services)
+
+
+def _body_size(event: dict[str, Any]) -> int:
+    """The body's size as it was sent, in bytes."""
+    body = event.get("body") or ""
+    return len(body) * 3 // 4 if event.get("isBase64Encoded") else len(body.encode())
 
 
 def _answer(error: Exception, request_id: str) -> Response[str]:

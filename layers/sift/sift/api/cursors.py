@@ -19,12 +19,12 @@ def decode(salt: str, cursor: str) -> str:
     """The place to go on from. Raises Malformed for anything that `encode` did not make with this salt."""
     try:
         data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        seal, place = data[:8], data[8:].decode()
     except ValueError:
         raise _refused() from None
-    seal, text = data[:8], data[8:]
-    if not hmac.compare_digest(seal, _seal(salt, text)) or encode(salt, text.decode()) != cursor:
+    if not hmac.compare_digest(seal, _seal(salt, place.encode())) or encode(salt, place) != cursor:
         raise _refused()
-    return text.decode()
+    return place
 
 
 def _seal(salt: str, text: bytes) -> bytes:

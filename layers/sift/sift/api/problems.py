@@ -87,7 +87,7 @@ def malformed() -> errors.Malformed:
 
 def refuse_fields(found: Sequence[Mapping[str, Any]]) -> errors.RequestRefused:
     """What the validation of a request found, as the error that the caller sees: the first one decides."""
-    first = found[0]
+    first = next((e for e in found if tuple(e["loc"])[:2] == ("body", "requests")), found[0])
     loc = tuple(first["loc"])
     source, path = (loc[0], loc[1:]) if loc else ("body", ())
     name = ".".join(str(part) for part in path)

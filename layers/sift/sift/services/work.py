@@ -113,6 +113,16 @@ class Worker:
     async def _guarded(
         self, received: Received, seconds_left: Callable[[], float], suspects: list[Received] | None
     ) -> str | None:
+        """One message, whatever becomes of it: what nobody foresaw must not take its batch-mates along."""
+        try:
+            return await self._judged(received, seconds_left, suspects)
+        except Exception:  # noqa: BLE001 - it comes back after the queue's own timeout, and the log says why
+            _log.exception("a message stays on the queue")
+            return received.message_id
+
+    async def _judged(
+        self, received: Received, seconds_left: Callable[[], float], suspects: list[Received] | None
+    ) -> str | None:
         """One message; its id when it is to stay on the queue."""
         try:
             acknowledged = await self._work(received, seconds_left, suspects)
