@@ -6,7 +6,8 @@ import asyncio
 import json
 from typing import Any
 
-from sift.blobs.ports import Blobs, content_key
+from sift import ids
+from sift.blobs.ports import REMOVE_BATCH, Blobs, content_key, job_prefix, segment_key
 from sift.events.ports import Bus
 from sift.messages import TargetMessage, decode
 
@@ -84,12 +85,13 @@ def test_events_are_taken(bus: Bus) -> None:
 
 def test_blobs_are_removed_and_removing_them_again_does_no_harm(blobs: Blobs) -> None:
     async def story() -> None:
-        keys = [content_key(JOB, n, 1) for n in range(3)]
-        for key in keys:
-            await blobs.put(key, b"x", "text/plain")
-        await blobs.remove(keys[:2])
-        await blobs.remove(keys[:2])
-        await blobs.remove([])
-        assert [await blobs.get(key) for key in keys] == [None, None, b"x"]
+        mine = [content_key(JOB, n, 1) for n in range(REMOVE_BATCH + 1)]
+        others = [content_key(ids.new_job_id(7), 0, 1), segment_key(JOB[:-1], 0)]
+        await asyncio.gather(*(blobs.put(key, b"x", "text/plain") for key in [*mine, *others]))
+        assert await blobs.remove(job_prefix(JOB))
+        assert not await blobs.remove(job_prefix(JOB))
+        assert not await blobs.remove(job_prefix(JOB))
+        assert {await blobs.get(key) for key in mine} == {None}
+        assert {await blobs.get(key) for key in others} == {b"x"}
 
     asyncio.run(story())

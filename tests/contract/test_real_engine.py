@@ -206,7 +206,6 @@ def _looks(made: Submission) -> list[tuple[str, tuple[Any, ...]]]:
         ("get_jobs", ([job_id, ids.new_job_id(NOW)],)),
         ("get_segment", (job_id, 0)),
         ("get_segment_outcomes", (job_id, 0, 0, 99)),
-        ("segment_blobs", (job_id, 0)),
         ("get_idempotency", (made.meta.idempotency,)),
         ("live_jobs", (0,)),
         ("caller_live", (caller,)),

@@ -306,12 +306,10 @@ def test_a_deleted_job_is_hidden_at_once_and_removed_in_steps(store: Store) -> N
         assert await store.list_jobs("acme/ann", NOW, None, 9) == ([], None)
         assert await store.count_jobs("acme/ann", NOW, 9) == 0
         assert await store.removals(0) == [job_id]
-        assert await store.segment_blobs(job_id, 0) == ["blob-0"]
         for _ in range(2):
             await store.remove_segment(job_id, 0)
             assert await store.get_segment_outcomes(job_id, 0, 0, 99) == {}
             assert await store.get_segment(job_id, 0) is None
-            assert await store.segment_blobs(job_id, 0) == []
             assert await store.get_meta(job_id) in (meta, None)
             await store.remove_job(job_id)
             assert await store.get_job(job_id) is None

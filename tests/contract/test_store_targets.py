@@ -144,6 +144,34 @@ def test_hand_back_does_not_charge_the_claim_and_keeps_when_it_became_busy(store
     asyncio.run(story())
 
 
+def test_a_busy_target_is_not_claimed_before_its_time_and_its_crashes_are_forgotten(store: Store) -> None:
+    async def story() -> None:
+        job_id = await _job(store)
+        await store.claim(job_id, 0, NOW + 5, NOW)
+        await store.claim(job_id, 0, LEASE, NOW + 5)
+        busy = await store.hand_back(job_id, 0, LEASE, NOW + 60_000, NOW + 7)
+        assert busy.state is not None
+        assert busy.state.flight[0] == Flight(NOW + 60_000, 0, NOW + 7)
+        assert busy.state.running(NOW + 8) == 0
+        early = await store.claim(job_id, 0, LEASE + 90_000, NOW + 59_999)
+        assert (early.ok, early.state) == (False, busy.state)
+        assert (await store.claim(job_id, 0, LEASE + 90_000, NOW + 60_000)).ok
+
+    asyncio.run(story())
+
+
+def test_a_claim_that_is_handed_back_leaves_the_others_charged(store: Store) -> None:
+    async def story() -> None:
+        job_id = await _job(store)
+        await store.claim(job_id, 0, NOW + 5, NOW)
+        await store.claim(job_id, 0, LEASE, NOW + 5)
+        back = await store.hand_back(job_id, 0, LEASE, NOW - 4000, None)
+        assert back.state is not None
+        assert back.state.flight[0] == Flight(NOW - 4000, 1)
+
+    asyncio.run(story())
+
+
 def test_an_outcome_is_kept_whole_and_never_overwritten_by_an_older_lease(store: Store) -> None:
     async def story() -> None:
         job_id = await _job(store)

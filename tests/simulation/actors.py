@@ -81,7 +81,7 @@ class SweeperProcess(Process):
             queue,
             self,
             Advancer(store, queue, blobs, bus, self),
-            Purger(store, blobs),
+            Purger(store, blobs, self),
             shards=shard_count(world.scenario.jobs_total),
             visibility_seconds=VISIBILITY_SECONDS,
         )

@@ -154,7 +154,7 @@ class Checker:
                     if entry is None or state.status not in ACTIVE:
                         invocation.left[state.job_id] = state, left_to_do(state, self._world.now_ms(), False)
                     elif self._world.scenario.clocks_agree and not entry.claims and not invocation.faulty:
-                        sent_late = entry.until > effect.args[3]
+                        sent_late = entry.busy_since is None and entry.until > effect.args[3]
                         if sent_late and not self.ledger.claims.get((state.job_id, index)):
                             broken("margin", f"{index} of {state.job_id} is free, and its claim is refused: {entry}")
             case "store.finish":

@@ -87,7 +87,7 @@ class Ledger:
             if before.until > now_ms + skew_ms:
                 broken("twice", f"claimed before its lease ended: {what}")
             self.claims.setdefault(target, []).append(Claim(invocation, after.until))
-        elif after.claims == before.claims - 1:
+        elif after.claims == before.claims - 1 or (before.claims and not after.claims and after.busy_since is not None):
             mine = [claim for claim in self.claims[target] if claim.lease == before.until]
             if not mine:
                 broken("twice", f"handed back by one that did not hold it: {what}")
@@ -100,7 +100,7 @@ class Ledger:
             broken("crash count", what)
         elif holder is not None:
             broken("twice", f"taken from {holder.invocation.process.name}, which works on it: {what}")
-        if after.until > now_ms + 300_000:
+        if after.until > now_ms + (300_000 if after.claims else BUSY_MS):
             broken("lease", f"held for minutes: {what}")
 
     def finished(self, target: Target, old: State, new: State, outcome: Outcome, visits: list[Visit], url: str) -> None:

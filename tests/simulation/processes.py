@@ -29,7 +29,6 @@ READS = (
     "live_jobs",
     "outbox",
     "removals",
-    "segment_blobs",
     "caller_live",
     "visible",
     "link",

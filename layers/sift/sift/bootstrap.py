@@ -153,7 +153,7 @@ def sweeper() -> Sweeper:
         SqsQueue(_Lazy("sqs"), config.fetch_queue_url),
         SystemClock(),
         _advancer(config, store),
-        Purger(store, S3Blobs(_Lazy("s3"), config.bucket_name)),
+        Purger(store, S3Blobs(_Lazy("s3"), config.bucket_name), SystemClock()),
         shards=shard_count(config.jobs_total),
         visibility_seconds=config.visibility_seconds,
     )

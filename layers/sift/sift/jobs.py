@@ -30,8 +30,9 @@ MAX_CLAIMS = 4
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """One target that is out. `until`: ms, its lease while in the future, quiet since then when past;
-    `claims`: how often it was claimed without being finished or handed back; `busy_since`: ms or None."""
+    """One target that is out. `claims`: how often it was claimed without being finished or handed back;
+    `busy_since`: ms or None; `until`: ms. In the future it is the lease of a target that was claimed, and the time
+    before which nobody may claim one that was not (it was busy); in the past, it is quiet since then."""
 
     until: int
     claims: int = 0
@@ -65,7 +66,7 @@ class State:
 
     def running(self, now_ms: int) -> int:
         """How many targets have a lease that has not ended."""
-        return sum(1 for entry in self.flight.values() if entry.until > now_ms)
+        return sum(1 for entry in self.flight.values() if entry.claims and entry.until > now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def claim_refusal(state: State | None, index: int, now_ms: int) -> Refusal:
     """Why a claim was refused, from the item as the refused update saw it.
 
     `gone`: no such job, or the target has finished · `over`: the job has ended or is ending ·
-    `stopped`: it is paused · `held`: another worker's lease has not ended.
+    `stopped`: it is paused · `held`: another worker's lease has not ended, or the target was busy and waits.
     """
     if state is None:
         return "gone"

@@ -186,9 +186,16 @@ def test_a_job_that_ran_out_of_time_counts_what_never_ran_as_failed() -> None:
 
 
 def test_a_lease_that_has_ended_is_not_running() -> None:
-    state = job(flight={0: Flight(NOW), 1: Flight(NOW + 1), 2: QUIET, 3: QUIET})
+    state = job(flight={0: Flight(NOW, 1), 1: Flight(NOW + 1, 1), 2: QUIET, 3: QUIET})
     assert counts(state, NOW)["running"] == 1
     assert counts(state, NOW)["pending"] == 9
+
+
+def test_a_busy_target_that_waits_is_not_running() -> None:
+    state = job("pausing", flight={0: Flight(NOW + 60_000, 0, NOW - 9), 1: QUIET, 2: QUIET, 3: QUIET}, pausing_at=NOW)
+    assert counts(state, NOW)["running"] == 0
+    assert next_step(state, NOW) == Pause()
+    assert claim_refusal(replace(state, status="running"), 0, NOW) == "held"
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import pytest
 
+from sift.blobs.ports import content_key
 from sift.errors import CallerBusy, Conflict, Invalid, NotFound, RequestRefused, TargetFailed
 from sift.identity import Identity, Limits
 from sift.store.ports import Spec
@@ -121,6 +123,42 @@ def test_a_deleted_job_is_gone_at_once_and_its_data_with_the_next_sweep() -> Non
         assert [key for key in world.blobs.blobs if job_id in key] == []
         assert (await world.sweep()).removed == 0
         world.check(again.meta.job_id)
+
+    asyncio.run(story())
+
+
+def test_a_removal_waits_for_a_fetch_that_outlived_the_cancel() -> None:
+    async def story() -> None:
+        world = World()
+        job_id = (await world.submit(1)).meta.job_id
+        noise = random.Random(5).randbytes(50_000)
+        world.site.answers[urls(1)[0]] = [Content(noise, "x/y", {})]
+
+        async def cancel_and_delete() -> None:
+            await world.controller.cancel(ANN, job_id)
+            await world.controller.delete(ANN, job_id)
+            assert (await world.sweep()).removed == 0
+
+        world.site.during[urls(1)[0]] = cancel_and_delete
+        await world.deliver()
+        assert (job_id, 0) in world.store.outcomes
+        assert len(world.blobs.blobs) == 1
+        assert (await world.sweep()).removed == 1
+        assert not world.store.outcomes
+        assert not world.blobs.blobs
+
+    asyncio.run(story())
+
+
+def test_a_removal_takes_what_no_outcome_names() -> None:
+    async def story() -> None:
+        world = World()
+        job_id = (await world.submit(1)).meta.job_id
+        await world.drain()
+        await world.blobs.put(content_key(job_id, 0, 7), b"of a worker that lost its lease", "x/y")
+        await world.controller.delete(ANN, job_id)
+        assert (await world.sweep()).removed == 1
+        assert not world.blobs.blobs
 
     asyncio.run(story())
 

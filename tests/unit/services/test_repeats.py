@@ -15,7 +15,7 @@ from sift.services.submit import Submitted
 from sift.services.work import BUSY_FOR_SECONDS, BUSY_MOST_SECONDS, busy_wait
 from sift.store.ports import Outcome
 from tests.unit.services.faults import Killed
-from tests.unit.services.world import MINUTE, NOW, VISIBILITY_SECONDS, World, page, urls
+from tests.unit.services.world import ANN, MINUTE, NOW, VISIBILITY_SECONDS, World, page, urls
 
 
 def outcome(world: World, job: Submitted, index: int = 0) -> Outcome:
@@ -46,7 +46,8 @@ def test_a_busy_target_comes_back(world: World) -> None:
         (receipt,) = await world.deliver()
         first = world.state(job).flight[0]
         assert (first.claims, first.busy_since) == (0, NOW)
-        assert first.until <= NOW, "nobody holds it while it waits"
+        assert NOW + 1_000 <= first.until <= NOW + 3_000
+        assert world.state(job).running(NOW) == 0, "nobody holds it while it waits"
         assert 1_000 <= world.queue.waiting[receipt].visible_at - NOW <= 3_000
         world.clock.now += 3_000
         assert await world.deliver() == [receipt]
@@ -67,6 +68,45 @@ def test_retry_after_is_honoured(world: World) -> None:
         (receipt,) = await world.deliver()
         assert world.queue.waiting[receipt].visible_at == NOW + 120_000
         world.clock.now += 120_000
+        await world.deliver()
+        world.check(job.meta.job_id, ["done"])
+
+    asyncio.run(story())
+
+
+def test_a_copy_of_the_message_does_not_cut_the_wait_short(world: World) -> None:
+    async def story() -> None:
+        world.site.answers[urls(1)[0]] = [TargetBusy("429", retry_after=120), page("at last")]
+        job = await world.submit(1)
+        (receipt,) = await world.deliver()
+        copy = world.queue.add(world.queue.waiting[receipt].body)
+        for _ in range(30):
+            await world.deliver()
+            world.clock.now += 1_000
+        assert copy in world.queue.waiting
+        assert len(world.site.fetched) == 1
+        assert world.queue.waiting[copy].visible_at >= NOW + 120_000
+        world.clock.now = NOW + 122_000
+        await world.deliver()
+        world.check(job.meta.job_id, ["done"])
+        assert len(world.site.fetched) == 2
+
+    asyncio.run(story())
+
+
+def test_a_busy_target_waits_through_a_pause(world: World) -> None:
+    async def story() -> None:
+        world.site.answers[urls(1)[0]] = [TargetBusy("429", retry_after=120), page("at last")]
+        job = await world.submit(1)
+        await world.deliver()
+        await world.store.pause(job.meta.job_id, "pausing", NOW)
+        await world.advancer.advance(job.meta.job_id)
+        assert world.state(job).status == "paused", "a wait is no lease"
+        await world.controller.resume(ANN, job.meta.job_id)
+        world.clock.now = NOW + 119_000
+        await world.deliver()
+        assert len(world.site.fetched) == 1
+        world.clock.now = NOW + 122_000
         await world.deliver()
         world.check(job.meta.job_id, ["done"])
 

@@ -216,17 +216,60 @@ def test_a_large_job_that_is_known_costs_one_read(world: World) -> None:
     asyncio.run(story())
 
 
-def test_a_refused_large_job_leaves_only_what_expires() -> None:
+def test_a_large_job_that_the_caps_refuse_writes_nothing() -> None:
     async def story() -> None:
-        world = World(limits=limits(targets_per_job=9_000))
+        world = World(limits=limits(targets_per_job=9_000), jobs_total=2)
         await world.submit(1)
         before = world.contents()
         with pytest.raises(CallerBusy):
             await world.submit(8_100)
-        for job_id, number in list(world.store.segments):
-            if job_id not in world.store.metas:
-                del world.store.segments[job_id, number]
         assert world.contents() == before
+        await world.submit(1, who=BOB)
+        before = world.contents()
+        with pytest.raises(ServiceBusy):
+            await world.submit(8_100, who=Identity("acme", "cid", "00000000000c"))
+        assert world.contents() == before
+        assert "store.put_segments" not in world.life.calls
+
+    asyncio.run(story())
+
+
+def test_a_large_job_that_lost_a_race_leaves_only_what_expires() -> None:
+    async def story() -> None:
+        world = World(limits=limits(targets_per_job=9_000))
+        put = world.store.put_segments
+
+        async def be_overtaken(*arguments: Any) -> None:
+            await put(*arguments)
+            await world.submit(1)
+
+        world.store.put_segments = be_overtaken  # type: ignore[method-assign]
+        with pytest.raises(CallerBusy):
+            await world.submit(8_100)
+        (job_id,) = world.store.metas
+        assert {key[0] for key in world.store.segments} > {job_id}
+
+    asyncio.run(story())
+
+
+def test_a_large_job_whose_slot_the_same_work_took_meanwhile_is_that_work() -> None:
+    async def story() -> None:
+        world = World(limits=limits(targets_per_job=9_000))
+        targets = [Spec(url) for url in urls(8_100)]
+        look = world.store.get_idempotency
+        looks: list[Any] = []
+
+        async def be_overtaken(key: str) -> Any:
+            seen = await look(key)
+            looks.append(seen)
+            if len(looks) == 1:
+                await world.submit(targets=targets)
+            return seen
+
+        world.store.get_idempotency = be_overtaken  # type: ignore[method-assign]
+        late = await world.submit(targets=targets)
+        assert late.reused
+        assert list(world.store.metas) == [late.meta.job_id]
 
     asyncio.run(story())
 

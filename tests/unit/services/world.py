@@ -130,7 +130,7 @@ class World:
         self.keys = KeyService(store, self.clock)
         self.worker = self.make_worker(life)
         self.sweeper = Sweeper(
-            store, queue, self.clock, self.advancer, Purger(store, blobs),
+            store, queue, self.clock, self.advancer, Purger(store, blobs, self.clock),
             shards=shard_count(self.terms.jobs_total), visibility_seconds=VISIBILITY_SECONDS,
         )  # fmt: skip
         return life

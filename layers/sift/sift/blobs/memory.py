@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from sift.blobs.ports import REMOVE_BATCH
 
 
 class MemoryBlobs:
@@ -18,9 +18,11 @@ class MemoryBlobs:
         found = self.blobs.get(key)
         return None if found is None else found[0]
 
-    async def remove(self, keys: Sequence[str]) -> None:
-        for key in keys:
-            self.blobs.pop(key, None)
+    async def remove(self, prefix: str) -> bool:
+        found = [key for key in self.blobs if key.startswith(prefix)]
+        for key in found[:REMOVE_BATCH]:
+            del self.blobs[key]
+        return len(found) > REMOVE_BATCH
 
     async def link(self, key: str, seconds: int) -> str:
         return f"memory:{key}?seconds={seconds}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
+
+#: S3 lists and deletes up to 1,000 objects in one request.
+REMOVE_BATCH = 1_000
 
 
 class Blobs(Protocol):
@@ -15,8 +17,8 @@ class Blobs(Protocol):
         """The bytes, or None when there is no such blob (any more)."""
         ...
 
-    async def remove(self, keys: Sequence[str]) -> None:
-        """Delete these; one that is not there is none too many."""
+    async def remove(self, prefix: str) -> bool:
+        """Delete blobs whose keys begin so, up to REMOVE_BATCH of them; whether there may be more."""
         ...
 
     async def link(self, key: str, seconds: int) -> str:
@@ -24,11 +26,16 @@ class Blobs(Protocol):
         ...
 
 
+def job_prefix(job_id: str) -> str:
+    """What all keys of a job begin with."""
+    return f"jobs/{job_id}/"
+
+
 def content_key(job_id: str, index: int, lease: int) -> str:
     """A target's content; the lease is part of it, so that a late worker can't overwrite its successor's."""
-    return f"jobs/{job_id}/{index}/{lease}"
+    return f"{job_prefix(job_id)}{index}/{lease}"
 
 
 def segment_key(job_id: str, number: int) -> str:
     """A segment of targets as submitted."""
-    return f"jobs/{job_id}/specs/{number}"
+    return f"{job_prefix(job_id)}specs/{number}"

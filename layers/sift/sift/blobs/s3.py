@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from sift import aws
+from sift.blobs.ports import REMOVE_BATCH
 from sift.errors import Unavailable
-
-#: DeleteObjects takes up to 1,000 keys.
-REMOVE_BATCH = 1_000
 
 
 class S3Blobs:
@@ -35,14 +32,16 @@ class S3Blobs:
         body: bytes = await asyncio.to_thread(answer["Body"].read)
         return body
 
-    async def remove(self, keys: Sequence[str]) -> None:
-        for first in range(0, len(keys), REMOVE_BATCH):
-            objects = [{"Key": key} for key in keys[first : first + REMOVE_BATCH]]
+    async def remove(self, prefix: str) -> bool:
+        listed = await aws.call(self._client.list_objects_v2, Bucket=self._bucket, Prefix=prefix, MaxKeys=REMOVE_BATCH)
+        objects = [{"Key": found["Key"]} for found in listed.get("Contents", ())]
+        if objects:
             answer = await aws.call(
                 self._client.delete_objects, Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True}
             )
             if answer.get("Errors"):
                 raise Unavailable(f"remove: {answer['Errors'][0].get('Code')}")
+        return bool(listed["IsTruncated"])
 
     async def link(self, key: str, seconds: int) -> str:
         parameters = {"Bucket": self._bucket, "Key": key}

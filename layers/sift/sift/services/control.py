@@ -78,10 +78,11 @@ class Controller:
         """Put what is out on the queue again: its messages were taken off while the job was paused."""
         now = self._clock.now_ms()
         idle = {index: entry for index, entry in state.flight.items() if entry.until <= now}
-        if not idle:
-            return
-        await self._store.touch(job_id, idle, quiet_since(now))
-        await self._advancer.send(job_id, sorted(idle))
+        waiting = {index for index, entry in state.flight.items() if entry.until > now and not entry.claims}
+        if idle:
+            await self._store.touch(job_id, idle, quiet_since(now))
+        if idle or waiting:
+            await self._advancer.send(job_id, sorted({*idle, *waiting}))
 
 
 def _refuse(state: State, what: str, hint: str = "Read the job again for its state.") -> NoReturn:

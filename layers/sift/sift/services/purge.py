@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sift.blobs.ports import Blobs
+from sift.blobs.ports import Blobs, job_prefix
+from sift.clock import CLOCK_MARGIN_MS, Clock
 from sift.jobs import SEGMENT
 from sift.store.ports import Store
 
@@ -12,22 +13,31 @@ from sift.store.ports import Store
 class Purger:
     """The job is hidden by then; nobody waits for this."""
 
-    def __init__(self, store: Store, blobs: Blobs) -> None:
+    def __init__(self, store: Store, blobs: Blobs, clock: Clock) -> None:
         self._store = store
         self._blobs = blobs
+        self._clock = clock
 
     async def purge(self, shard: int, job_id: str, seconds_left: Callable[[], float], reserve: float) -> bool:
-        """Remove segment by segment while there is time; True when the job is gone for good.
+        """Remove blobs, then segment by segment, while there is time; True when the job is gone for good.
 
-        Blobs go before the items that name them, so that a crash in between leaves no blob without its name.
+        A fetch that outlived the cancel of its job may still store an outcome: nothing is removed before its
+        lease has ended.
         """
-        meta = await self._store.get_meta(job_id)
-        if meta is not None:
+        job = await self._store.get_job(job_id)
+        if job is not None:
+            meta, state = job
+            if state.running(self._clock.now_ms() - CLOCK_MARGIN_MS):
+                return False
+            more = True
+            while more:
+                if seconds_left() < reserve:
+                    return False
+                more = await self._blobs.remove(job_prefix(job_id))
             for number in range(-(-meta.total // SEGMENT)):
                 if seconds_left() < reserve:
                     return False
-                await self._blobs.remove(await self._store.segment_blobs(job_id, number))
                 await self._store.remove_segment(job_id, number)
-            await self._store.remove_job(job_id)
+        await self._store.remove_job(job_id)
         await self._store.leave_removals(shard, job_id)
         return True

@@ -11,7 +11,7 @@ from typing import Any
 from sift import ids
 from sift.blobs.ports import Blobs, segment_key
 from sift.clock import Clock
-from sift.errors import CallerBusy, Conflict, Invalid, ServiceBusy, Unavailable
+from sift.errors import CallerBusy, Conflict, Invalid, RequestRefused, ServiceBusy, Unavailable
 from sift.idempotency import content_hash, key_hash
 from sift.identity import Identity, Limits
 from sift.jobs import MAX_WINDOW, SEGMENT, Flight, Meta, State
@@ -173,6 +173,13 @@ class Submitter:
         segments, size = await self._segments(job_id, request.targets)
         ahead = size > COMMIT_BYTES or len(segments) > COMMIT_SEGMENTS
         if ahead:
+            if (refusal := await self._foresee_refusal(identity, limits)) is not None:
+                # The slot may be held by the same work, which was committed since it was looked up.
+                held = await self._store.get_idempotency(record.key) if record else None
+                found = await self._judge(record, held) if record and held else None
+                if isinstance(found, Submitted):
+                    return found
+                raise refusal
             await self._store.put_segments(job_id, segments, expires_at)
         total = len(request.targets)
         released = min(request.window, total)
@@ -227,24 +234,22 @@ class Submitter:
                 case CapReached("caller"):
                     if await self._free_lost_slots(identity.caller):
                         return await self._commit(identity, request, limits, record, stale)
-                    raise CallerBusy(
-                        "caller_busy",
-                        f"{limits.jobs_per_caller} jobs of this caller are live, its cap.",
-                        "Wait until one has ended, or cancel one.",
-                        retry_after=CALLER_RETRY,
-                        extra={"cap": "jobs_per_caller", "limit": limits.jobs_per_caller},
-                    )
+                    raise _caller_busy(limits.jobs_per_caller)
                 case CapReached():
                     continue
                 case _:
                     return await self._after_race(identity, request, limits, record, answer.record)
-        raise ServiceBusy(
-            "jobs_busy",
-            f"{self._terms.jobs_total} jobs are live, the cap of the whole service.",
-            "Submit it again later.",
-            retry_after=SERVICE_RETRY,
-            extra={"cap": "jobs_total", "limit": self._terms.jobs_total},
-        )
+        raise _jobs_busy(self._terms.jobs_total)
+
+    async def _foresee_refusal(self, identity: Identity, limits: Limits) -> RequestRefused | None:
+        """Two reads that spare a large job, which the caps would refuse, the writing of its segments."""
+        live = await self._store.caller_live(identity.caller)
+        if len(live) >= limits.jobs_per_caller and not await self._free_lost_slots(identity.caller):
+            return _caller_busy(limits.jobs_per_caller)
+        for shard in range(shard_count(self._terms.jobs_total)):
+            if len(await self._store.live_jobs(shard)) < shard_cap(self._terms.jobs_total, shard):
+                return None
+        return _jobs_busy(self._terms.jobs_total)
 
     async def _free_lost_slots(self, caller: str) -> bool:
         """Free what is held by jobs that no longer exist: a sweeper that stood still for longer than their
@@ -295,3 +300,23 @@ class Submitter:
             await self._queue.send(messages)
         except Unavailable as error:
             _log.warning("the first targets of %s wait for the sweeper: %s", job_id, error.detail)
+
+
+def _caller_busy(cap: int) -> CallerBusy:
+    return CallerBusy(
+        "caller_busy",
+        f"{cap} jobs of this caller are live, its cap.",
+        "Wait until one has ended, or cancel one.",
+        retry_after=CALLER_RETRY,
+        extra={"cap": "jobs_per_caller", "limit": cap},
+    )
+
+
+def _jobs_busy(cap: int) -> ServiceBusy:
+    return ServiceBusy(
+        "jobs_busy",
+        f"{cap} jobs are live, the cap of the whole service.",
+        "Submit it again later.",
+        retry_after=SERVICE_RETRY,
+        extra={"cap": "jobs_total", "limit": cap},
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -171,7 +172,7 @@ class Worker:
         return Claimed(received, message, lease, state, entry)
 
     async def _refused(self, received: Received, message: TargetMessage, state: State | None) -> bool:
-        """A target that is not mine. While another holds it, this message is kept: it may be the last copy."""
+        """A target that is not mine. While another holds it or it waits, this message is kept: it may be the last."""
         now = self._clock.now_ms()
         if state is None:
             return True
@@ -184,8 +185,7 @@ class Worker:
 
     async def _defer(self, claimed: Claimed, suspects: list[Received]) -> bool:
         """Give the claim back until the others of the batch are through."""
-        changed = await self._hand_back(claimed, None)
-        if not changed:
+        if not await self._hand_back(claimed, quiet_since(self._clock.now_ms())):
             return await self._lost(claimed)
         suspects.append(claimed.received)
         return True
@@ -236,16 +236,15 @@ class Worker:
                 status=busy.status,
             )
             return await self._finish(claimed, self._failure(claimed, error))
-        if not await self._hand_back(claimed, since):
+        # The wait is in the table too: a copy of the message must not cut it short.
+        if not await self._hand_back(claimed, now + round(wait * 1000), since):
             return await self._lost(claimed)
         await self._queue.set_visibility(claimed.received.receipt, _seconds(wait))
         return False
 
-    async def _hand_back(self, claimed: Claimed, busy_since: int | None) -> bool:
+    async def _hand_back(self, claimed: Claimed, until: int, busy_since: int | None = None) -> bool:
         message = claimed.message
-        changed = await self._store.hand_back(
-            message.job_id, message.index, claimed.lease, quiet_since(self._clock.now_ms()), busy_since
-        )
+        changed = await self._store.hand_back(message.job_id, message.index, claimed.lease, until, busy_since)
         if changed.ok and changed.state is not None:
             # A pause or an inference cancel may have waited for this lease.
             await self._advancer.advance(message.job_id, changed.state)
@@ -280,7 +279,7 @@ class Worker:
 
 def _seconds(wait: float) -> int:
     """A visibility timeout: whole seconds, at most SQS's 12 hours."""
-    return min(43_200, max(0, round(wait)))
+    return min(43_200, max(0, math.ceil(wait)))
 
 
 def _crashed() -> TargetFailed:

@@ -296,16 +296,10 @@ class DynamoStore:
     async def removals(self, shard: int) -> Sequence[str]:
         return await self._ids(keys.removals(shard))
 
-    async def segment_blobs(self, job_id: str, number: int) -> Sequence[str]:
-        return [item["blob"] for item in await self._segment_items(job_id, number) if item.get("blob")]
-
     async def remove_segment(self, job_id: str, number: int) -> None:
-        items = await self._segment_items(job_id, number)
-        await self._remove([(item["pk"], item["sk"]) for item in items])
-
-    async def _segment_items(self, job_id: str, number: int) -> list[dict[str, Any]]:
         pk = keys.segment(job_id, number)[0]
-        return await self._query("pk = :pk", {":pk": pk}, consistent=True)
+        items = await self._query("pk = :pk", {":pk": pk}, consistent=True)
+        await self._remove([(item["pk"], item["sk"]) for item in items])
 
     async def remove_job(self, job_id: str) -> None:
         await self._remove([keys.meta(job_id), keys.state(job_id)])

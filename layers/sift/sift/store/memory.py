@@ -142,7 +142,7 @@ class MemoryStore:
             return Changed(False, self.states.get(job_id))
         entry = state.flight[index]
         since = busy_since if entry.busy_since is None else entry.busy_since
-        back = Flight(until, entry.claims - 1, since)
+        back = Flight(until, entry.claims - 1 if busy_since is None else 0, since)
         return self._set(state, flight={**state.flight, index: back})
 
     def _held(self, job_id: str, index: int, lease: int) -> State | None:
@@ -245,11 +245,6 @@ class MemoryStore:
 
     async def removals(self, shard: int) -> Sequence[str]:
         return sorted(self.removing.get(shard, ()))
-
-    async def segment_blobs(self, job_id: str, number: int) -> Sequence[str]:
-        segment = self.segments.get((job_id, number))
-        blobs = [self.outcomes[key].blob for key in self._segment_outcomes(job_id, number)]
-        return [blob for blob in [segment and segment.blob, *blobs] if blob]
 
     async def remove_segment(self, job_id: str, number: int) -> None:
         for key in self._segment_outcomes(job_id, number):

@@ -162,7 +162,8 @@ class Store(Protocol):
         ...
 
     async def hand_back(self, job_id: str, index: int, lease: int, until: int, busy_since: int | None) -> Changed:
-        """Give my lease up without charging the claim."""
+        """Give my lease up without charging the claim. With `busy_since`, nobody may claim the target before `until`,
+        and earlier claims are no longer charged either: a target without claims holds no lease."""
         ...
 
     # the window
@@ -208,10 +209,6 @@ class Store(Protocol):
 
     async def removals(self, shard: int) -> Sequence[str]:
         """Jobs that are up for removal."""
-        ...
-
-    async def segment_blobs(self, job_id: str, number: int) -> Sequence[str]:
-        """The keys of the blobs that one segment names."""
         ...
 
     async def remove_segment(self, job_id: str, number: int) -> None:

@@ -102,11 +102,14 @@ def finish(job_id: str, index: int, lease: int, counter: str, size: int) -> Requ
 
 
 def hand_back(job_id: str, index: int, lease: int, until: int, busy_since: int | None) -> Request:
-    update = "SET flight.#i.l = :until, flight.#i.n = flight.#i.n - :one"
-    values = {":until": _offset(job_id, until), ":one": 1}
-    if busy_since is not None:
-        update += ", flight.#i.b = if_not_exists(flight.#i.b, :busy)"
-        values[":busy"] = _offset(job_id, busy_since)
+    update = "SET flight.#i.l = :until, "
+    values = {":until": _offset(job_id, until)}
+    if busy_since is None:
+        update += "flight.#i.n = flight.#i.n - :one"
+        values[":one"] = 1
+    else:
+        update += "flight.#i.n = :none, flight.#i.b = if_not_exists(flight.#i.b, :busy)"
+        values |= {":none": 0, ":busy": _offset(job_id, busy_since)}
     return _state_update(job_id, update, [_lease_is_mine(job_id, lease)], values, {"#i": str(index)})
 
 
