@@ -255,6 +255,8 @@ class Checker:
         for target, outcome in view.outcomes.items():
             if outcome.status != "done" or target not in self.ledger.final:
                 continue
+            if target[0] not in view.states:
+                continue  # removed; a worker that outlived its lease, as none does on Lambda, stored it afterwards
             body = outcome.content if outcome.blob is None else self._world.backend.blob(outcome.blob)
             mine = [v for v in self._world.site.visits[target] if v.lease == outcome.lease and v.result == "Content"]
             prefix = f"{self.ledger.jobs[target[0]].urls[target[1]]}#{mine[-1].serial}".encode()
