@@ -9,12 +9,14 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from sift.api.application import build
 from sift.bootstrap import api
+from sift.emf import published
 
 logger = Logger()
 application = build(api)
 
 
 @logger.inject_lambda_context
+@published
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answers one request of the HTTP API (payload format 2.0)."""
     return application.handle(event, context)

@@ -10,12 +10,14 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from sift.bootstrap import run, worker
+from sift.emf import published
 from sift.services.work import Received
 
 logger = Logger()
 
 
 @logger.inject_lambda_context
+@published
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Works on an SQS batch; answers with the messages that are to stay on the queue (partial batch response)."""
     batch = [_received(record) for record in SQSEvent(event).records]

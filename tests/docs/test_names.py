@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shlex
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sift import metrics
 from sift_client.cli import make_parser
 from tests.docs.pages import ROOT, blocks, names, read, rows, section
 from tests.template.document import functions, load, resources, variables
@@ -165,3 +167,15 @@ def _logged(path: Path) -> str:
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
     ]
     return os.linesep.join(texts)
+
+
+def test_every_metric_is_explained_and_on_the_dashboard() -> None:
+    table = {names(row[0])[n]: row for row in rows(section(OPERATIONS, "Metrics")) for n in range(len(names(row[0])))}
+    assert set(table) == {metric.name for metric in metrics.ALL}
+    for metric in metrics.ALL:
+        assert table[metric.name][1] == metric.unit.lower()
+        assert names(table[metric.name][2]) == ([metric.label] if metric.label else [])
+    (dashboard,) = resources(load(), "AWS::CloudWatch::Dashboard").values()
+    text = dashboard["Properties"]["DashboardBody"]["Fn::Sub"][0]
+    assert {metric.name for metric in metrics.ALL if metric.name not in text} == set()
+    assert json.loads(text)["widgets"]

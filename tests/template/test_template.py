@@ -15,7 +15,7 @@ from tests.template.document import ROOT, Template, events, functions, resources
 
 FUNCTIONS = {"ApiFunction": "ApiSettings", "FetchFunction": "FetchSettings", "SweepFunction": "SweepSettings"}
 # Powertools' Logger reads these by itself.
-READ_BY_POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
+READ_BY_POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL", "POWERTOOLS_METRICS_NAMESPACE"}
 HANDLER_LINES = 80
 
 

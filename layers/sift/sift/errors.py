@@ -24,6 +24,14 @@ from __future__ import annotations
 
 from typing import Any
 
+#: Every code that a target can end with. What else a child process may claim is not believed.
+TARGET_CODES = frozenset({
+    "invalid_url", "blocked_address", "dns_failed", "tls_failed", "connect_failed", "timeout", "too_large",
+    "too_many_redirects", "http_error", "unsupported_media", "encrypted", "damaged", "empty", "bad_pages", "bad_grep",
+    "bad_jq", "filter_limit", "no_match", "robots_disallowed", "busy", "over_budget", "crashed", "cancelled",
+    "deadline",
+})  # fmt: skip
+
 
 class SiftError(Exception):
     """Base of all: `code`, `detail` and `hint` are plain text without secrets or private addresses."""

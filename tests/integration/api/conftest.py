@@ -16,6 +16,7 @@ def deployment() -> Iterator[Deployment]:
     # Powertools reads these when the functions are loaded.
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("POWERTOOLS_SERVICE_NAME", "sift")
+        patch.setenv("POWERTOOLS_METRICS_NAMESPACE", "sift/test")
         patch.setenv("POWERTOOLS_LOG_LEVEL", "CRITICAL")
         made = Deployment()
     try:

@@ -6,6 +6,7 @@ import logging
 import random
 from collections.abc import Sequence
 
+from sift import metrics
 from sift.blobs.ports import Blobs
 from sift.clock import CLOCK_MARGIN_MS, Clock, rfc3339
 from sift.errors import Unavailable
@@ -63,6 +64,8 @@ class Advancer:
         changed = await self._store.settle(meta, seen, status, error, now, expires_at)
         if not changed.ok:
             return changed.state
+        metrics.add(metrics.JOBS_ENDED, label=status)
+        metrics.add(metrics.JOB_TIME, (now - meta.created_at) / 1000)
         try:
             await self.announce(seen.job_id)
         except Unavailable as error_:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sift import ids
+from sift import ids, metrics
 from sift.blobs.ports import Blobs, segment_key
 from sift.clock import Clock
 from sift.errors import CallerBusy, Conflict, Invalid, RequestRefused, ServiceBusy, Unavailable
@@ -98,6 +98,15 @@ class Submitter:
 
     async def submit(self, identity: Identity, request: Request) -> Submitted:
         """The job for this request, new or reused. Raises RequestRefused; then nothing is stored."""
+        try:
+            submitted = await self._submit(identity, request)
+        except RequestRefused as refusal:
+            metrics.add(metrics.JOBS_REFUSED, label=refusal.code)
+            raise
+        metrics.add(metrics.JOBS_REUSED if submitted.reused else metrics.JOBS_CREATED)
+        return submitted
+
+    async def _submit(self, identity: Identity, request: Request) -> Submitted:
         if not request.targets:
             raise Invalid("no_targets", "The job has no targets.", "Send at least one target.")
         limits = self._terms.limits.with_overrides(identity.limits)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from sift import metrics
 from sift.clock import Clock
 from sift.errors import DataUnreadable, Unavailable
 from sift.jobs import ACTIVE, ENDED, Flight, State
@@ -29,10 +30,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Report:
-    """What a sweep did: jobs looked at, targets sent again, jobs found ended, ends announced, deleted jobs removed
-    for good, jobs it failed on."""
+    """What a sweep did: jobs looked at and their running targets, targets sent again, jobs found ended, ends
+    announced, deleted jobs removed for good, jobs it failed on."""
 
     live: int = 0
+    running: int = 0
     resent: int = 0
     ended: int = 0
     announced: int = 0
@@ -65,6 +67,15 @@ class Sweeper:
     async def sweep(self, seconds_left: Callable[[], float]) -> Report:
         """One walk over all live jobs and the outbox. A job that fails does not keep it from the next."""
         report = Report()
+        try:
+            return await self._walk(report, seconds_left)
+        finally:
+            metrics.add(metrics.LIVE_JOBS, report.live)
+            metrics.add(metrics.TARGETS_RUNNING, report.running)
+            for repair in ("resent", "ended", "announced"):
+                metrics.add(metrics.REPAIRS, getattr(report, repair), repair)
+
+    async def _walk(self, report: Report, seconds_left: Callable[[], float]) -> Report:
         for shard in range(self._shards):
             jobs = await self._store.live_jobs(shard)
             report.live += len(jobs)
@@ -104,6 +115,7 @@ class Sweeper:
                 await self._store.forget_live(job_id, caller=meta.caller, shard=shard)
                 report.ended += 1
                 return
+            report.running += state.running(self._clock.now_ms())
             await self._advancer.advance(job_id, state)
             resent = await self._resend(state)  # first, as others add to the report while this one waits
             report.resent += resent

@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sift import metrics
 from sift.blobs.ports import Blobs
 from sift.clock import CLOCK_MARGIN_MS, Clock
-from sift.errors import DataUnreadable, TargetBusy, TargetFailed, Unavailable
+from sift.errors import TARGET_CODES, DataUnreadable, TargetBusy, TargetFailed, Unavailable
 from sift.jobs import MAX_CLAIMS, Flight, State, claim_refusal
 from sift.messages import TargetMessage, decode
 from sift.queue.ports import DeadLetters, Queue
@@ -192,6 +193,7 @@ class Worker:
 
     async def _run(self, claimed: Claimed, deadline_s: float) -> bool:
         message, state = claimed.message, claimed.state
+        began = self._clock.now_ms()
         try:
             content = await self._fetch(message.url, message.options, deadline_s)
         except TargetBusy as busy:
@@ -203,6 +205,8 @@ class Worker:
         except Exception:  # noqa: BLE001 - a fault of ours must not cost the target its outcome, nor its batch-mates theirs
             _log.exception("the pipeline failed on target %d of %s", message.index, message.job_id)
             return await self._finish(claimed, self._failure(claimed, _crashed()))
+        finally:
+            metrics.add(metrics.TARGET_TIME, self._clock.now_ms() - began)
         if state.bytes + len(content.body) > state.budget:
             over = TargetFailed(
                 "over_budget",
@@ -221,6 +225,7 @@ class Worker:
         changed = await self._store.finish(job_id, index, claimed.lease, outcome.status, outcome.size)
         if not changed.ok:
             return await self._refused(claimed.received, claimed.message, changed.state)
+        _measure(outcome)
         await self._advancer.advance(job_id, changed.state, after_finish=True)
         return True
 
@@ -239,6 +244,7 @@ class Worker:
         # The wait is in the table too: a copy of the message must not cut it short.
         if not await self._hand_back(claimed, now + round(wait * 1000), since):
             return await self._lost(claimed)
+        metrics.add(metrics.BUSY_RETRIES)
         await self._queue.set_visibility(claimed.received.receipt, _seconds(wait))
         return False
 
@@ -280,6 +286,16 @@ class Worker:
 def _seconds(wait: float) -> int:
     """A visibility timeout: whole seconds, at most SQS's 12 hours."""
     return min(43_200, max(0, math.ceil(wait)))
+
+
+def _measure(outcome: Outcome) -> None:
+    """An outcome that counts."""
+    metrics.add(metrics.TARGETS_ENDED, label=outcome.status)
+    if outcome.status == "done":
+        metrics.add(metrics.RESULT_BYTES, outcome.size)
+        return
+    code = outcome.document["error"]["code"]
+    metrics.add(metrics.TARGET_ERRORS, label=code if code in TARGET_CODES else None)
 
 
 def _crashed() -> TargetFailed:
