@@ -1,0 +1,184 @@
+"""Each role allows what its function calls, on what it calls it, and nothing more."""
+
+from __future__ import annotations
+
+import random
+import string
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from sift import aws
+from sift.errors import TargetBusy, TargetFailed
+from sift.services.sweep import QUIET_MS
+from sift.store import keys, requests
+from sift.targets import Content, FetchOptions
+from tests.integration.api.stage import Stage
+from tests.integration.api.test_functions import fetch_function, later, sweep_function
+from tests.template.document import functions, load, resources, target
+
+Permission = tuple[str, str]
+
+#: What the code calls: the permission it needs, and the argument that says on what. A transaction needs those of its
+#: parts (DynamoDB developer guide, IAM and transactions).
+CALLS = {
+    "get_item": "dynamodb:GetItem", "batch_get_item": "dynamodb:BatchGetItem", "query": "dynamodb:Query",
+    "put_item": "dynamodb:PutItem", "update_item": "dynamodb:UpdateItem", "delete_item": "dynamodb:DeleteItem",
+    "batch_write_item": "dynamodb:BatchWriteItem", "get_object": "s3:GetObject", "put_object": "s3:PutObject",
+    "list_objects_v2": "s3:ListBucket", "delete_objects": "s3:DeleteObject", "send_message": "sqs:SendMessage",
+    "send_message_batch": "sqs:SendMessage", "change_message_visibility": "sqs:ChangeMessageVisibility",
+    "change_message_visibility_batch": "sqs:ChangeMessageVisibility",
+    "get_queue_attributes": "sqs:GetQueueAttributes", "put_events": "events:PutEvents",
+}  # fmt: skip
+
+#: What is allowed and not called by the code, and why.
+NOT_CALLED = {
+    ("FetchFunction", ("sqs:ReceiveMessage", "FetchQueue")): "the mapping polls with this role",
+    ("FetchFunction", ("sqs:DeleteMessage", "FetchQueue")): "the mapping deletes with this role",
+    ("FetchFunction", ("sqs:GetQueueAttributes", "FetchQueue")): "the mapping asks with this role",
+    ("ApiFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
+    ("FetchFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
+}
+
+
+def allowed(name: str) -> set[Permission]:
+    """What the function's role allows: actions, and the resources by their logical id. Logs are the runtime's."""
+    template = load()
+    role = resources(template, "AWS::IAM::Role")[target(functions(template)[name]["Role"])]["Properties"]
+    found: set[Permission] = set()
+    for policy in role["Policies"]:
+        for statement in policy["PolicyDocument"]["Statement"]:
+            actions = statement["Action"]
+            for action in [actions] if isinstance(actions, str) else actions:
+                if not action.startswith("logs:"):
+                    found.add((action, target(statement["Resource"])))
+    return found
+
+
+class Recorder:
+    """Notes the permissions that a function's calls need while it is the one that runs."""
+
+    def __init__(self, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.needed: dict[str, set[Permission]] = {}
+        self._running: str | None = None
+        environ = stage.environ
+        self._resources = {
+            environ["TABLE_NAME"]: "JobsTable",
+            environ["BUCKET_NAME"]: "ContentBucket",
+            environ["FETCH_QUEUE_URL"]: "FetchQueue",
+            environ["FETCH_DEAD_LETTER_QUEUE_URL"]: "FetchDeadLetterQueue",
+            environ["EVENT_BUS_NAME"]: "EventBus",
+        }
+        call = aws.call
+
+        async def recorded(operation: Callable[..., Any], **request: Any) -> Any:
+            if self._running is not None:
+                self.needed.setdefault(self._running, set()).update(self._permissions(operation.__name__, request))
+            return await call(operation, **request)
+
+        monkeypatch.setattr(aws, "call", recorded)
+
+    @contextmanager
+    def running(self, function: str) -> Iterator[None]:
+        self._running = function
+        try:
+            yield
+        finally:
+            self._running = None
+
+    def _permissions(self, operation: str, request: dict[str, Any]) -> Iterator[Permission]:
+        if operation == "transact_write_items":
+            for item in request["TransactItems"]:
+                ((action, part),) = item.items()
+                yield f"dynamodb:{action}Item", self._resources[part["TableName"]]
+            return
+        names = [request[name] for name in ("TableName", "Bucket", "QueueUrl") if name in request]
+        names += list(request.get("RequestItems", {}))
+        names += [entry["EventBusName"] for entry in request.get("Entries", ()) if "EventBusName" in entry]
+        assert names, (operation, request)
+        for key in [request.get("Key"), request.get("Prefix")]:
+            assert not isinstance(key, str) or key.startswith("jobs/"), "the policies end at this prefix"
+        for name in names:
+            yield CALLS[operation], self._resources[name]
+
+
+@pytest.fixture
+def recorder(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    return Recorder(stage, monkeypatch)
+
+
+def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A course of events in which every function does all that it can do."""
+    noise = random.Random(3)
+    letters = string.ascii_letters + string.digits
+    good, bad, busy = (f"https://example.com/{word}" for word in ("good", "bad", "busy"))
+    long = [f"https://example.com/{''.join(noise.choices(letters, k=5_000))}" for _ in range(100)]
+    answers: dict[str, Content | Exception] = {
+        good: Content(noise.randbytes(60_000), "application/octet-stream"),
+        bad: TargetFailed("http_error", "It answered 404.", "Check the URL."),
+        busy: TargetBusy("It answered 429."),
+    }
+
+    class Pipeline:
+        def __init__(self, settings: Any) -> None:
+            pass
+
+        async def run(self, url: str, options: FetchOptions, deadline_s: float) -> Content:
+            answer = answers.get(url, Content(b"x", "text/plain"))
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    monkeypatch.setattr("sift.content.pipeline.Pipeline", Pipeline)
+    stage.key = stage.new_key("large", limits={"targets_per_job": 9_000, "jobs_per_caller": 9})
+
+    def ask(method: str, path: str, status: int, body: Any = None) -> Any:
+        with recorder.running("ApiFunction"):
+            reply = stage.request(method, path, body)
+        assert reply.status == status, reply.raw
+        return reply.json if reply.raw else None
+
+    def submit(*urls: str, **more: Any) -> str:
+        job_id: str = ask("POST", "/v1/jobs", 202, {"targets": [{"url": url} for url in urls], **more})["id"]
+        return job_id
+
+    def work() -> None:
+        with recorder.running("FetchFunction"):
+            fetch_function(stage)
+
+    def sweep() -> None:
+        with recorder.running("SweepFunction"):
+            sweep_function(stage)
+
+    mixed = submit(good, busy)
+    failed = submit(bad)
+    cut = submit(*long, window=2)
+    stage.deployment.client("sqs").send_message(QueueUrl=stage.queue_url, MessageBody="not a target message")
+    work()
+    ask("GET", f"/v1/jobs/{mixed}/targets/0", 200)
+    assert stage.state(failed).status == "failed"
+    assert len(stage.state(cut).flight) == 2, "the window is topped up from the bucket"
+    large = submit(*(f"https://example.com/{number}" for number in range(8_100)))
+    for job_id in (mixed, large):
+        ask("POST", f"/v1/jobs/{job_id}/cancel", 200)
+    ask("GET", "/v1/jobs", 200)
+    ask("DELETE", f"/v1/jobs/{mixed}", 204)
+    stage.deployment.client("sqs").purge_queue(QueueUrl=stage.queue_url)
+    due = requests.add_id(keys.outbox(0), failed)  # as if its announcement had failed
+    stage.deployment.client("dynamodb").update_item(TableName=stage.table, **due)
+    later(monkeypatch, QUIET_MS)
+    sweep()
+
+
+def test_every_role_allows_what_its_function_needs_and_no_more(
+    stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live(stage, recorder, monkeypatch)
+    for name in functions(load()):
+        needed, granted = recorder.needed[name], allowed(name)
+        assert needed - granted == set(), f"{name} would be refused"
+        excused = {permission for function, permission in NOT_CALLED if function == name}
+        assert granted - needed - excused == set(), f"{name} never needs it"
+        assert excused <= granted
