@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import contextlib
 import json
 from typing import Any
 
@@ -14,12 +14,16 @@ from moto.dynamodb.models.dynamo_type import Item
 from sift_client.local.calls import Answer, Environ, Refusal, call
 from sift_client.local.naming import REGION
 from sift_client.local.sizes import measure_item, measure_value
+from sift_client.local.snapshots import Place, Snapshot, narrowed, uncopied
 
 ITEM_BYTES = 400 * 1024  # DynamoDB quotas: an item with its attribute names
 TRANSACTION_BYTES = 4 * 1024 * 1024  # DynamoDB quotas: all items of a transaction together
 TRANSACTION_ACTIONS = 100
 TOO_LARGE = "Item size has exceeded the maximum allowed size"
 UPDATE_TOO_LARGE = "Item size to update has exceeded the maximum allowed size"
+
+#: What moto raises on a malformed key; the call itself will answer for it.
+MALFORMED = (MockValidationException, AttributeError, KeyError, TypeError, ValueError)
 
 Key = tuple[str, dict[str, Any]]
 
@@ -43,6 +47,8 @@ class TableGate:
                         self._check_item(write["PutRequest"]["Item"])
         elif operation == "UpdateItem":
             return self._update(environ, request)
+        elif operation == "Query":
+            return self._query(environ, request)
         elif operation == "TransactWriteItems":
             return self._transact(environ, request["TransactItems"])
         return call(self._application, environ)
@@ -55,15 +61,22 @@ class TableGate:
         key = (request["TableName"], request["Key"])
         if _bound(request, self._measure(key)) <= ITEM_BYTES:
             return call(self._application, environ)
-        before = self._copy(key)
+        before = Snapshot(self._locate([key]))
         answer = call(self._application, environ)
         too_large = answer.ok and self._measure(key) > ITEM_BYTES
         if too_large or not answer.ok:
             # moto refuses some of these itself, but leaves the item half changed.
-            self._restore(key, before)
+            before.restore()
         if too_large:
             raise Refusal("ValidationException", UPDATE_TOO_LARGE)
         return answer
+
+    def _query(self, environ: Environ, request: dict[str, Any]) -> Answer:
+        table = self._backend().tables.get(request["TableName"])
+        if table is None or "IndexName" in request:
+            return call(self._application, environ)
+        with narrowed(table):
+            return call(self._application, environ)
 
     def _transact(self, environ: Environ, actions: list[dict[str, Any]]) -> Answer:
         if len(actions) > TRANSACTION_ACTIONS:
@@ -95,17 +108,16 @@ class TableGate:
                     suspects[index] = key
         if total > TRANSACTION_BYTES:
             raise Refusal("ValidationException", "Transaction item size has exceeded the 4 MB limit")
-        if not suspects:
-            return call(self._application, environ)
-        before = [(key, self._copy(key)) for key in self._list_keys(actions)]
-        answer = call(self._application, environ)
+        places = self._locate(self._list_keys(actions))
+        before = Snapshot(places)
+        with uncopied(table for table, _, _ in places):
+            answer = call(self._application, environ)
         oversized = {index for index, key in suspects.items() if self._measure(key) > ITEM_BYTES}
         if not answer.ok and UPDATE_TOO_LARGE.encode() in answer.body:
             # moto says so without saying which.
             oversized = set(suspects)
         if oversized or not answer.ok:
-            for key, item in before:
-                self._restore(key, item)
+            before.restore()
         if oversized:
             reasons = [
                 {"Code": "ValidationError", "Message": UPDATE_TOO_LARGE} if index in oversized else {"Code": "None"}
@@ -125,14 +137,23 @@ class TableGate:
         return backend
 
     def _list_keys(self, actions: list[dict[str, Any]]) -> list[Key]:
-        keys = []
-        for action in actions:
-            ((kind, request),) = action.items()
-            table = self._backend().tables[request["TableName"]]
-            names = [name for name in (table.hash_key_attr, table.range_key_attr) if name]
-            key = {name: request["Item"][name] for name in names} if kind == "Put" else request["Key"]
-            keys.append((request["TableName"], key))
-        return keys
+        """The keys of the actions; where a put has none, its item stands for it."""
+        return [
+            (request["TableName"], request["Item"] if kind == "Put" else request["Key"])
+            for action in actions
+            for kind, request in action.items()
+        ]
+
+    def _locate(self, keys: list[Key]) -> list[Place]:
+        """Where the items of these keys are; malformed keys, under which nothing can be stored, are left out."""
+        places = []
+        for name, attributes in keys:
+            with contextlib.suppress(*MALFORMED):
+                table = self._backend().tables[name]
+                hash_key, range_key = self._backend().get_keys_value(table, attributes)
+                hash((hash_key, range_key))  # lists and maps are no keys
+                places.append((table, hash_key, range_key))
+        return places
 
     # Items are read straight from the backend: a second HTTP call would double the time of every update.
 
@@ -142,8 +163,7 @@ class TableGate:
             return None
         try:
             return self._backend().get_item(name, attributes)
-        except (MockValidationException, AttributeError, KeyError, TypeError):
-            # A malformed key, which the call itself will answer for.
+        except MALFORMED:
             return None
 
     def _measure(self, key: Key) -> int:
@@ -152,23 +172,6 @@ class TableGate:
         if item is None:
             return measure_item(key[1])
         return measure_item({name: value.to_regular_json() for name, value in item.attrs.items()})
-
-    def _copy(self, key: Key) -> Item | None:
-        # Updates change moto's items in place.
-        return copy.deepcopy(self._find(key))
-
-    def _restore(self, key: Key, before: Item | None) -> None:
-        backend = self._backend()
-        table = backend.tables[key[0]]
-        hash_key, range_key = backend.get_keys_value(table, key[1])
-        if before is None:
-            table.delete_item(hash_key, range_key)
-            return
-        items: Any = table.items
-        if range_key:
-            items[hash_key][range_key] = before
-        else:
-            items[hash_key] = before
 
 
 def _measure_values(request: dict[str, Any]) -> int:
