@@ -1,7 +1,8 @@
 """The `sift` command.
 
-Exit codes: 0 done, 1 the job failed or was cancelled, 2 wrong usage, 3 partial (some targets failed),
-4 the service could not be asked or content could not be saved, 130 interrupted with Ctrl-C.
+Exit codes: 0 done, 1 the job failed or was cancelled, 2 wrong usage (found here, or by the service in what it was
+asked), 3 partial (some targets failed), 4 the service could not be asked, would not do it, or content could not be
+saved, 130 interrupted with Ctrl-C.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     _Subparsers = argparse._SubParsersAction[_Parser]
 
 MODES = ("auto", "article", "page", "text", "raw")
+
+#: The service says with these that the request itself is wrong, and would be at any time and for anybody: a URL, an
+#: option, a number out of its range, too many targets, too large a body.
+WRONG_REQUEST = frozenset({400, 413, 422})
 
 _CHANGES = {
     "cancel": "cancel a job",
@@ -49,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     except SiftClientError as error:
         _explain(error)
-        return EXIT_TROUBLE
+        asked_wrongly = isinstance(error, SiftApiError) and error.status in WRONG_REQUEST
+        return EXIT_USAGE if asked_wrongly else EXIT_TROUBLE
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
         return EXIT_INTERRUPTED

@@ -75,6 +75,17 @@ def test_pause_resume_cancel_retry_delete(stack: LocalStack, client: Sift, capsy
     assert job_id not in [job["id"] for job in client.jobs()]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["ftp://x"], ["--window", "99", "https://example.com/"], ["--pages", "x" * 300, "https://example.com/"]],
+)
+def test_what_the_service_refuses_as_wrong_is_wrong_usage(
+    client: Sift, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert main(["run", *arguments]) == 2
+    assert "hint: " in capsys.readouterr().err
+
+
 def test_cancel_keeps_what_is_done_and_retry_runs_the_rest(stack: LocalStack, client: Sift) -> None:
     site = stack.site.url
     job_id = client.submit([f"{site}/slow?cancel={n}" for n in range(6)], window=1)["id"]

@@ -184,6 +184,27 @@ def test_an_api_error_is_said_and_no_traceback(api: FakeApi, folder: Path, capsy
     assert capsys.readouterr().err == "sift: internal: Oh.\nrequest: req-7\n"
 
 
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(422, "invalid_target"), (422, "invalid_request"), (422, "too_many_targets"), (413, "request_too_large")],
+)
+def test_what_the_service_finds_wrong_in_the_request_is_wrong_usage(
+    api: FakeApi, folder: Path, capsys: Captured, status: int, code: str
+) -> None:
+    api.fail_next("/v1/jobs$", status, {"code": code, "detail": "It is wrong.", "hint": "Correct it."})
+    assert main(["run", A]) == 2
+    assert capsys.readouterr().err == f"sift: {code}: It is wrong.\nhint: Correct it.\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(401, "unauthenticated"), (403, "kind_disabled"), (404, "not_found"), (409, "invalid_state"), (500, "internal")],
+)
+def test_what_the_service_will_not_do_is_trouble(api: FakeApi, folder: Path, status: int, code: str) -> None:
+    api.fail_next("/v1/jobs$", status, {"code": code, "detail": "No.", "hint": ""})
+    assert main(["submit", A]) == 4
+
+
 def test_a_service_that_goes_away_leaves_word_how_to_go_on(api: FakeApi, folder: Path, capsys: Captured) -> None:
     api.fail_next("/targets", 403, {"code": "forbidden", "detail": "No more.", "hint": "Ask for rights."})
     assert main(["run", A]) == 4
