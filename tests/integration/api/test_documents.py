@@ -66,13 +66,28 @@ def test_the_public_routes_need_no_table(stage: Stage) -> None:
 def test_every_operation_says_what_it_does_and_all_errors_are_problems() -> None:
     for path in DOCUMENT["paths"].values():
         for route in path.values():
+            assert route["description"].endswith(".")
             assert route["summary"]
+            assert route["description"].startswith(route["summary"])
             for status, response in route["responses"].items():
                 if int(status) >= 400:
                     assert list(response["content"]) == ["application/problem+json"]
                     assert response["content"]["application/problem+json"]["schema"] == {
                         "$ref": "#/components/schemas/Problem"
                     }
+
+
+@pytest.mark.parametrize(("method", "path"), [route for route in ROUTES if route[1] != "/healthz"])
+def test_a_query_parameter_that_a_route_does_not_take_is_refused_and_named(
+    stage: Stage, method: str, path: str
+) -> None:
+    job_id = new_job(stage)
+    state = stage.state(job_id)
+    reply = stage.request(method, fill(path, job_id), GOOD if method == "POST" else None, Wait=1, surprise="x" * 9)
+    assert (reply.status, reply.code) == (422, "invalid_request")
+    assert [field["field"] for field in reply.json["fields"]] == ["Wait", "surprise"]
+    assert reply.json["detail"].startswith("Wait: ")
+    assert stage.state(job_id) == state
 
 
 def fill(path: str, job_id: str) -> str:
@@ -159,12 +174,16 @@ CASES: dict[tuple[str, str, int], Callable[[Stage], Reply]] = {
     ("GET", JOB, 422): send("GET", JOB, new_job, wait=99),
     ("DELETE", JOB, 204): send("DELETE", JOB, ended_job),
     ("DELETE", JOB, 409): send("DELETE", JOB, new_job),
+    ("DELETE", JOB, 422): send("DELETE", JOB, ended_job, surprise=1),
     ("POST", f"{JOB}/cancel", 200): send("POST", f"{JOB}/cancel", new_job),
     ("POST", f"{JOB}/cancel", 409): send("POST", f"{JOB}/cancel", ended_job),
+    ("POST", f"{JOB}/cancel", 422): send("POST", f"{JOB}/cancel", new_job, surprise=1),
     ("POST", f"{JOB}/pause", 200): send("POST", f"{JOB}/pause", new_job),
     ("POST", f"{JOB}/pause", 409): send("POST", f"{JOB}/pause", ended_job),
+    ("POST", f"{JOB}/pause", 422): send("POST", f"{JOB}/pause", new_job, surprise=1),
     ("POST", f"{JOB}/resume", 200): resume_paused,
     ("POST", f"{JOB}/resume", 409): send("POST", f"{JOB}/resume", new_job),
+    ("POST", f"{JOB}/resume", 422): send("POST", f"{JOB}/resume", new_job, surprise=1),
     ("POST", f"{JOB}/retry", 202): send("POST", f"{JOB}/retry", failed_job),
     ("POST", f"{JOB}/retry", 200): retry_twice,
     ("POST", f"{JOB}/retry", 409): send("POST", f"{JOB}/retry", new_job),
@@ -174,10 +193,10 @@ CASES: dict[tuple[str, str, int], Callable[[Stage], Reply]] = {
     ("GET", f"{JOB}/targets", 400): send("GET", f"{JOB}/targets", new_job, cursor="nonsense"),
     ("GET", f"{JOB}/targets", 422): send("GET", f"{JOB}/targets", new_job, status="finished"),
     ("GET", TARGET, 200): send("GET", TARGET, ended_job),
-    ("GET", TARGET, 422): lambda stage: stage.get(f"/v1/jobs/{new_job(stage)}/targets/x"),
+    ("GET", TARGET, 422): send("GET", TARGET, ended_job, surprise=1),
     ("GET", f"{TARGET}/content", 200): send("GET", f"{TARGET}/content", ended_job),
     ("GET", f"{TARGET}/content", 303): send("GET", f"{TARGET}/content", large_job),
-    ("GET", f"{TARGET}/content", 422): lambda stage: stage.get(f"/v1/jobs/{new_job(stage)}/targets/x/content"),
+    ("GET", f"{TARGET}/content", 422): send("GET", f"{TARGET}/content", ended_job, surprise=1),
 }
 ON_EVERY_ROUTE = {401, 404, 500, 503}
 DOCUMENTED = {(m, p, int(status)) for m, p in ROUTES for status in DOCUMENT["paths"][p][m.lower()]["responses"]}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from sift.api import cursors
 from tests.integration.api.stage import Stage, read_event
 from tests.integration.api.stage import submit_refused as submit
 
@@ -138,7 +140,13 @@ def test_an_option_that_is_not_there_is_refused_and_not_ignored(stage: Stage, bo
         {"window": 0},
         {"window": 33},
         {"window": "many"},
+        {"window": "5"},
+        {"window": 5.0},
+        {"window": True},
+        {"window": None},
         {"fresh": "maybe"},
+        {"fresh": "true"},
+        {"fresh": 1},
         {"metadata": {"a": {"b": "c"}}},
         {"metadata": {str(n): "x" for n in range(17)}},
         {"metadata": {"a": "\ud83d"}},
@@ -207,13 +215,38 @@ def test_an_idempotency_key_that_is_too_long(stage: Stage) -> None:
         ("/targets", {"limit": "x"}, 422, "invalid_request"),
         ("/targets", {"status": "finished"}, 422, "invalid_request"),
         ("/targets", {"content": "7"}, 422, "invalid_request"),
+        ("/targets", {"content": "1"}, 422, "invalid_request"),
+        ("/targets", {"content": "yes"}, 422, "invalid_request"),
+        ("/targets", {"limit": "+1"}, 422, "invalid_request"),
+        ("/targets", {"limit": " 1"}, 422, "invalid_request"),
+        ("/targets", {"limit": "01"}, 422, "invalid_request"),
+        ("/targets", {"limit": "1_0"}, 422, "invalid_request"),
+        ("/targets", {"limit": "1.0"}, 422, "invalid_request"),
+        ("/targets", {"limit": "\uff11"}, 422, "invalid_request"),
+        ("/targets", {"limit": "1,2"}, 422, "invalid_request"),
+        ("/targets", {"limit": "9" * 5_000}, 422, "invalid_request"),
+        ("/targets", {"limit": ""}, 422, "invalid_request"),
         ("/targets", {"cursor": "nonsense"}, 400, "bad_cursor"),
         ("/targets", {"cursor": "é"}, 400, "bad_cursor"),
         ("/targets", {"cursor": ""}, 400, "bad_cursor"),
-        ("/targets", {"cursor": "x" * 201}, 422, "bad_cursor"),
+        ("/targets", {"cursor": "x" * 201}, 400, "bad_cursor"),
         ("/targets/1", {}, 404, "not_found"),
         ("/targets/-1", {}, 404, "not_found"),
-        ("/targets/x", {}, 422, "invalid_request"),
+        ("/targets/x", {}, 404, "not_found"),
+        ("/targets/+0", {}, 404, "not_found"),
+        ("/targets/-0", {}, 404, "not_found"),
+        ("/targets/00", {}, 404, "not_found"),
+        ("/targets/0_0", {}, 404, "not_found"),
+        ("/targets/ 0", {}, 404, "not_found"),
+        ("/targets/0.0", {}, 404, "not_found"),
+        ("/targets/\u0660", {}, 404, "not_found"),
+        ("/targets/0\n", {}, 404, "not_found"),
+        ("/targets/" + "9" * 5_000, {}, 404, "not_found"),
+        ("/targets/00/content", {}, 404, "not_found"),
+        ("\n", {}, 404, "not_found"),
+        ("\r", {}, 404, "not_found"),
+        ("%0a", {}, 404, "not_found"),
+        ("/targets\n", {}, 404, "not_found"),
         ("/targets/1/content", {}, 404, "not_found"),
         ("/targets/0/content", {}, 404, "not_found"),
         ("/nothing", {}, 404, "not_found"),
@@ -236,3 +269,32 @@ def test_a_cursor_that_was_tampered_with_or_is_of_another_job(stage: Stage) -> N
     for cursor in (other, mine[:-1], mine + "A", mine.swapcase(), mine + "=", mine[::-1]):
         reply = stage.get(path, cursor=cursor)
         assert (reply.status, reply.code) == (400, "bad_cursor"), cursor
+
+
+@pytest.mark.parametrize(
+    "place", ["", "job_", "job_0", "JOB#x", "job_01M8MZ2A0038NKRKAYDXR834MK\n", "0", "\uffff", "z" * 80]
+)
+def test_a_made_up_cursor_of_the_job_list_is_refused(stage: Stage, place: str) -> None:
+    """Its salt is no secret: whoever knows how can make one, and it has to be a job's id all the same."""
+    reply = stage.get("/v1/jobs", cursor=cursors.encode("acme/ann", place))
+    assert (reply.status, reply.code) == (400, "bad_cursor")
+    for long in ("x" * 201, "x" * 5_000):
+        assert stage.get("/v1/jobs", cursor=long).code == "bad_cursor"
+
+
+def test_a_made_up_cursor_leads_to_nobody_elses_jobs(stage: Stage) -> None:
+    stage.submit(URL)
+    last = cursors.encode("acme/bob", "job_" + "7" + "Z" * 25)
+    other = stage.new_key("bob")
+    assert stage.get("/v1/jobs", cursor=last, key=other).json == {"jobs": [], "next": None}
+    assert stage.get("/v1/jobs", cursor=last).code == "bad_cursor"
+
+
+@pytest.mark.parametrize("place", ["", "-1", "3", "9000", "01", "+1", "1_0", " 1", "1.0", "\u0661", "x"])
+def test_a_place_that_is_no_target_of_the_job_is_refused(stage: Stage, place: str) -> None:
+    job_id = stage.submit(*(f"{URL}{n}" for n in range(3)))
+    meta, _ = asyncio.run(stage.store.get_job(job_id)) or pytest.fail("it was stored")
+    path = f"/v1/jobs/{job_id}/targets"
+    reply = stage.get(path, cursor=cursors.encode(meta.salt, place))
+    assert (reply.status, reply.code) == (400, "bad_cursor")
+    assert [slot["index"] for slot in stage.get(path, cursor=cursors.encode(meta.salt, "2")).json["targets"]] == [2]

@@ -57,16 +57,16 @@ def test_a_cursor_of_another_job_is_refused() -> None:
     assert refused(cursors.encode(SALT, "100"), salt="0" * 32)
 
 
-def test_a_seal_does_not_move_to_another_place() -> None:
-    seal = base64.urlsafe_b64decode(cursors.encode(SALT, "100") + "==")[:8]
+def test_a_checksum_does_not_move_to_another_place() -> None:
+    checksum = base64.urlsafe_b64decode(cursors.encode(SALT, "100") + "==")[:8]
     for place in (b"101", b"0100", b"100 ", b"-1", b"", "\uff11\uff10\uff10".encode(), b"\xff"):
-        assert refused(base64.urlsafe_b64encode(seal + place).decode().rstrip("="))
+        assert refused(base64.urlsafe_b64encode(checksum + place).decode().rstrip("="))
 
 
-def test_what_is_sealed_and_is_no_text_is_refused() -> None:
+def test_what_is_summed_and_is_no_text_is_refused() -> None:
     data = b"\xff\xfe"
-    seal = hmac.digest(SALT.encode(), data, "sha256")[:8]
-    assert refused(base64.urlsafe_b64encode(seal + data).decode().rstrip("="))
+    checksum = hmac.digest(SALT.encode(), data, "sha256")[:8]
+    assert refused(base64.urlsafe_b64encode(checksum + data).decode().rstrip("="))
 
 
 @pytest.mark.parametrize("pad", ["=", "==", " ", "\n", "%3D"])

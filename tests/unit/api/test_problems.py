@@ -78,8 +78,8 @@ def test_what_nobody_foresaw_is_internal_and_says_no_more(error: errors.SiftErro
         (("body", "requests"), "extra_forbidden", "kind_disabled"),
         (("body", "window"), "less_than_equal", "invalid_request"),
         (("body", "surprise"), "extra_forbidden", "invalid_request"),
-        (("query", "cursor"), "string_too_long", "bad_cursor"), (("query", "limit"), "int_parsing", "invalid_request"),
-        (("path", "index"), "int_parsing", "invalid_request"),
+        (("query", "limit"), "int_parsing", "invalid_request"),
+        (("query", "surprise"), "extra_forbidden", "invalid_request"), (("path", "index"), "bad_number", "not_found"),
     ],
 )  # fmt: skip
 def test_each_wrong_field_has_its_code(loc: tuple[Any, ...], kind: str, code: str) -> None:

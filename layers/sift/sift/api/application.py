@@ -13,7 +13,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 
-from sift.api import openapi, problems, routes
+from sift.api import openapi, problems, queries, routes
 from sift.bootstrap import Api, run
 from sift.errors import NotFound, SiftError, TooLarge
 
@@ -46,6 +46,8 @@ class Application:
                     f"The body is over {BODY_BYTES} bytes.",
                     "Send the targets in several jobs.",
                 )
+            if any(char in event.get("rawPath", "") for char in "\r\n"):
+                raise _no_route()  # the resolver's patterns let a line end follow the path that they match
             return self.resolver.resolve(_as_json(event), context)
         except Exception as error:  # noqa: BLE001 - the one place where whatever was not foreseen becomes a problem document
             request_id = _request_id(event)
@@ -63,6 +65,7 @@ class Application:
 def build(services: Callable[[], Api]) -> Application:
     """The API over these services, which are asked for when a request needs them."""
     app = APIGatewayHttpResolver(enable_validation=True, json_body_deserializer=_load)
+    app.use(middlewares=[queries.refuse_unknown])
     openapi.describe(app)
     routes.add_routes(app, services)
 
@@ -72,14 +75,17 @@ def build(services: Callable[[], Api]) -> Application:
 
     @app.exception_handler(NotFoundError)
     def not_found(_: NotFoundError) -> Response[str]:
-        missing = NotFound("not_found", "There is no such route.", "See /docs for the routes.")
-        return problems.answer(missing, _request_id(app.current_event.raw_event))
+        return problems.answer(_no_route(), _request_id(app.current_event.raw_event))
 
     @app.exception_handler(Exception)
     def failed(error: Exception) -> Response[str]:
         return _answer(error, _request_id(app.current_event.raw_event))
 
     return Application(app, services)
+
+
+def _no_route() -> NotFound:
+    return NotFound("not_found", "There is no such route.", "See /docs for the routes.")
 
 
 def _body_size(event: dict[str, Any]) -> int:

@@ -55,11 +55,11 @@ class JobRequest(_Strict):
 
     targets: list[TargetRequest] = Field(min_length=1)
     options: FetchOptions = Field(default_factory=FetchOptions, description="For every target without its own.")
-    window: int = Field(default=MAX_WINDOW, ge=1, le=MAX_WINDOW, description="Targets out at once.")
+    window: int = Field(default=MAX_WINDOW, strict=True, ge=1, le=MAX_WINDOW, description="Targets out at once.")
     metadata: dict[Annotated[str, Field(min_length=1, max_length=64)], Label] = Field(
         default_factory=dict, max_length=16, description="Yours; it is shown with the job."
     )
-    fresh: bool = Field(default=False, description="Run it even if the same work was submitted before.")
+    fresh: bool = Field(default=False, strict=True, description="Run it even if the same work was submitted before.")
 
 
 class JobCounts(BaseModel):

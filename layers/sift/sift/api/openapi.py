@@ -94,8 +94,11 @@ def text(app: APIGatewayHttpResolver) -> str:
     document.pop("servers", None)  # it is served wherever it is deployed
     # Powertools adds its own validation errors to every route that names no 422, and a body to every answer that
     # names none; here all errors are problems, and these two answers are empty.
+    texts = _texts(app)
     foreign = {"HTTPValidationError", "ValidationError", "ResponseValidationError"}
     for route in (route for path in document["paths"].values() for route in path.values()):
+        route["description"] = texts[route["operationId"]]
+        route["summary"] = route["description"].partition(". ")[0].rstrip(".")
         responses = route["responses"]
         if "HTTPValidationError" in json.dumps(responses.get("422", {})):
             del responses["422"]
@@ -104,6 +107,12 @@ def text(app: APIGatewayHttpResolver) -> str:
     schemas = document["components"]["schemas"]
     document["components"]["schemas"] = {name: schema for name, schema in schemas.items() if name not in foreign}
     return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _texts(app: APIGatewayHttpResolver) -> dict[str, str]:
+    """The docstring of each route as one line, by the id of its operation."""
+    described = [*app._static_routes, *app._dynamic_routes]
+    return {route.operation_id: " ".join((route.func.__doc__ or "").split()) for route in described}
 
 
 def main() -> None:

@@ -96,9 +96,12 @@ def refuse_fields(found: Sequence[Mapping[str, Any]]) -> errors.RequestRefused:
     kind, message = first["type"], first["msg"]
     if kind == "json_invalid" or (source == "body" and not path):
         return malformed()
+    if source == "path":
+        return errors.NotFound("not_found", f"{name}: {message}", "Write it as it is in the answers of this API.")
     if source != "body":
-        code = "bad_cursor" if name == "cursor" else "invalid_request"
-        return errors.Invalid(code, f"{name}: {message}", "See /docs for what this route takes.", extra=extra)
+        return errors.Invalid(
+            "invalid_request", f"{name}: {message}", "See /docs for what this route takes.", extra=extra
+        )
     detail = f"{name}: {message}"
     if path[0] == "requests":
         return errors.Forbidden(

@@ -11,10 +11,12 @@ from typing import Annotated, Any, Literal
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+from pydantic import Field
 
 import sift
 from sift.api import cursors, openapi, views
 from sift.api.models import Health, Job, JobPage, JobRequest, Target, TargetPage
+from sift.api.queries import PLAIN_FLAG, PLAIN_NUMBER
 from sift.bootstrap import Api, run
 from sift.clock import SystemClock
 from sift.errors import Invalid
@@ -33,7 +35,8 @@ PAGE_JOBS = 100
 KEY_CHARS = 255
 
 JobId = Annotated[str, Path(description="The job's id.")]
-Index = Annotated[int, Path(description="The target's place in the job, from 0.")]
+Index = Annotated[int, PLAIN_NUMBER, Path(description="The target's place in the job, from 0.")]
+Cursor = Annotated[str | None, Query(description="`next` of the page before.")]
 Word = Literal["pending", "running", "done", "failed", "cancelled"]
 
 _clock = SystemClock()
@@ -67,14 +70,14 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
 
     @router.get("/v1/jobs", tags=["jobs"], responses=openapi.answers(JobPage, 200, 400, 401, 422, 503))
     def jobs(
-        cursor: Annotated[str | None, Query(max_length=200, description="`next` of the page before.")] = None,
-        limit: Annotated[int, Query(ge=1, le=PAGE_JOBS)] = 20,
+        cursor: Cursor = None,
+        limit: Annotated[int, Field(ge=1, le=PAGE_JOBS), PLAIN_NUMBER, Query()] = 20,
         status: Annotated[Status | None, Query(description="Only jobs of this status.")] = None,
         kind: Annotated[Kind | None, Query(description="Only jobs of this kind.")] = None,
     ) -> Response[Any]:
         """Own jobs, newest first. A page may hold fewer than `limit` and still have a next one."""
         caller = identity()
-        before = None if cursor is None else cursors.decode(caller.caller, cursor)
+        before = None if cursor is None else cursors.decode_job(caller.caller, cursor)
         found, more = run(services().reader.jobs(caller, before, limit, functools.partial(_is_job, status, kind)))
         bodies = [views.job(meta, state, _clock.now_ms()) for meta, state in found]
         return _json(200, {"jobs": bodies, "next": more and cursors.encode(caller.caller, more)})
@@ -83,23 +86,30 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
     def status(
         job_id: JobId,
         wait: Annotated[
-            int, Query(ge=0, le=WAIT_SECONDS, description="Hold until it changes, at most so many seconds.")
+            int,
+            Field(ge=0, le=WAIT_SECONDS),
+            PLAIN_NUMBER,
+            Query(description="Hold until it changes, at most so many seconds."),
         ] = 0,
     ) -> Response[Any]:
         """A job's state: counts, times, error; no contents. Cheap enough to poll."""
         return _job(run(services().reader.wait(identity(), job_id, wait)))
 
-    @router.post("/v1/jobs/<job_id>/cancel", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 409, 503))
+    @router.post(
+        "/v1/jobs/<job_id>/cancel", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 409, 422, 503)
+    )
     def cancel(job_id: JobId) -> Response[Any]:
         """Cancel a job. Doing it again changes nothing; what has finished is kept."""
         return _job(run(services().controller.cancel(identity(), job_id)))
 
-    @router.post("/v1/jobs/<job_id>/pause", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 409, 503))
+    @router.post("/v1/jobs/<job_id>/pause", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 409, 422, 503))
     def pause(job_id: JobId) -> Response[Any]:
         """Pause a job: what is being fetched ends, nothing new starts. Its deadline runs on."""
         return _job(run(services().controller.pause(identity(), job_id)))
 
-    @router.post("/v1/jobs/<job_id>/resume", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 409, 503))
+    @router.post(
+        "/v1/jobs/<job_id>/resume", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 409, 422, 503)
+    )
     def resume(job_id: JobId) -> Response[Any]:
         """Go on with a paused job."""
         return _job(run(services().controller.resume(identity(), job_id)))
@@ -113,7 +123,7 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         """Run what failed or never ran as a new job, `retry_of` this one, which stays as it ended."""
         return _submitted(run(services().retrier.retry(identity(), job_id)))
 
-    @router.delete("/v1/jobs/<job_id>", tags=["jobs"], responses=openapi.no_content_answers(401, 404, 409, 503))
+    @router.delete("/v1/jobs/<job_id>", tags=["jobs"], responses=openapi.no_content_answers(401, 404, 409, 422, 503))
     def delete(job_id: JobId) -> Response[Any]:
         """Forget an ended job: it is gone at once, and what it stored is removed in steps."""
         run(services().controller.delete(identity(), job_id))
@@ -126,10 +136,10 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
     )
     def targets(
         job_id: JobId,
-        cursor: Annotated[str | None, Query(max_length=200, description="`next` of the page before.")] = None,
-        limit: Annotated[int, Query(ge=1, le=PAGE_SLOTS)] = 100,
+        cursor: Cursor = None,
+        limit: Annotated[int, Field(ge=1, le=PAGE_SLOTS), PLAIN_NUMBER, Query()] = 100,
         status: Annotated[Word | None, Query(description="Only targets of this status.")] = None,
-        content: Annotated[bool, Query(description="With the contents.")] = False,
+        content: Annotated[bool, PLAIN_FLAG, Query(description="With the contents.")] = False,
     ) -> Response[Any]:
         """One slot per target in submit order, those that have not run included; pages stay under 5 MB."""
         page = _page(services(), identity(), job_id, cursor, limit, status, content)
@@ -209,7 +219,7 @@ async def _page(
 ) -> dict[str, Any]:
     """A page of slots that stays under the size that one answer may have."""
     meta, _ = await api.reader.job(identity, job_id)
-    first = 0 if cursor is None else int(cursors.decode(meta.salt, cursor))
+    first = 0 if cursor is None else cursors.decode_index(meta.salt, cursor, meta.total)
     page = await api.reader.page(identity, job_id, first, limit, functools.partial(_has_status, status))
     bodies: list[dict[str, Any]] = []
     weight = 0
