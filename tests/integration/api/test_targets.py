@@ -153,9 +153,16 @@ def test_almost_four_megabytes_as_stored(stage: Stage, kind: str) -> None:
     assert whole.size < LAMBDA_BYTES
 
 
-def test_binary_content_is_base64_in_json(stage: Stage) -> None:
-    data = bytes(range(256)) * 100
-    job_id = finished(stage, [Content(data, "application/pdf")])
+@pytest.mark.parametrize(
+    ("data", "media_type"),
+    [
+        (bytes(range(256)) * 100, "application/pdf"),
+        ("plain text".encode("utf-16-le"), "text/plain; charset=utf-16le"),
+        ("plain text".encode("utf-32-be"), "text/plain"),
+    ],
+)
+def test_what_is_no_utf8_text_is_base64_in_json(stage: Stage, data: bytes, media_type: str) -> None:
+    job_id = finished(stage, [Content(data, media_type)])
     for slot in (stage.get(f"/v1/jobs/{job_id}/targets/0").json, *slots(stage, job_id, content=True)):
         assert (slot["encoding"], base64.b64decode(slot["content"])) == ("base64", data)
 

@@ -54,7 +54,11 @@ def test_text_is_put_in_as_text(media_type: str) -> None:
 @pytest.mark.parametrize(
     ("content", "media_type"),
     [(b"%PDF-1.7", "application/pdf"), (b"abc", None), (b"abc", "application/octet-stream"), (b"\xff\xfe", "text/html"),
-     (b"caf\xe9", "text/plain; charset=iso-8859-1")],
+     (b"caf\xe9", "text/plain; charset=iso-8859-1"),
+     ("plain".encode("utf-16-le"), "text/plain; charset=utf-16le"), ("plain".encode("utf-16-be"), "text/plain"),
+     ("plain".encode("utf-16"), "text/html"), ("{}".encode("utf-32-le"), "application/json"),
+     ("<a/>".encode("utf-32-be"), "application/xml"), ("{}".encode("utf-32"), "application/json"),
+     (b"a\0b", "text/plain; charset=utf-8"), (b"\0", "text/plain")],
 )  # fmt: skip
 def test_what_is_not_utf8_text_is_base64(content: bytes, media_type: str | None) -> None:
     found = body(content, media_type)

@@ -131,7 +131,7 @@ class Target(BaseModel):
     meta: dict[str, Any] | None
     finished_at: str | None
     content: str | None = Field(default=None, description="When asked for, finished, and at most 4 MB.")
-    encoding: Literal["base64"] | None = Field(default=None, description="Set where `content` is not text.")
+    encoding: Literal["base64"] | None = Field(default=None, description="Set where `content` is not UTF-8 text.")
     content_url: str | None = Field(default=None, description="Where to read content that is over 4 MB.")
 
 

@@ -99,15 +99,20 @@ def weight(body: dict[str, Any]) -> int:
 
 
 def _text(data: bytes, media_type: str) -> str | None:
-    """The content as text where it is text."""
+    """The content as text where it is UTF-8 text.
+
+    `raw` keeps what the server sent, in whatever encoding. UTF-16 and UTF-32 of ASCII characters are valid UTF-8, with
+    a NUL beside each character; no text that anybody means has one.
+    """
     kind = media_type.partition(";")[0].strip().lower()
     textual = kind.startswith("text/") or kind.endswith(("json", "xml"))
     if not textual:
         return None
     try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:  # `raw` keeps what the server sent
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
         return None
+    return None if "\0" in text else text
 
 
 def _moment(ms: int | None) -> str | None:
