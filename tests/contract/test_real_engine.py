@@ -208,6 +208,7 @@ def _looks(made: Submission) -> list[tuple[str, tuple[Any, ...]]]:
         ("get_segment_outcomes", (job_id, 0, 0, 99)),
         ("get_idempotency", (made.meta.idempotency,)),
         ("live_jobs", (0,)),
+        ("used_shards", (20,)),
         ("caller_live", (caller,)),
         ("outbox", (0,)),
         ("removals", (0,)),

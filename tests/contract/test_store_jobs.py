@@ -97,6 +97,27 @@ def test_caps_are_exact_and_nothing_of_a_refused_job_is_stored(store: Store) -> 
     asyncio.run(story())
 
 
+def test_shards_that_hold_anything_are_told_in_one_look(store: Store) -> None:
+    async def story() -> None:
+        assert await store.used_shards(20) == []
+        live, ended, removed = (submission(caller_cap=9, shard=shard) for shard in (19, 3, 7))
+        for made in (live, ended, removed):
+            await store.commit(made, NOW)
+        assert await store.used_shards(20) == [3, 7, 19]
+        assert await store.used_shards(19) == [3, 7]
+        for made in (ended, removed):
+            await store.settle(made.meta, made.state, "cancelled", None, NOW, None)
+            assert made.meta.shard in await store.used_shards(20)
+        await store.hide(removed.meta, NOW)
+        for made in (ended, removed):
+            await store.leave_outbox(made.meta.shard, made.meta.job_id)
+        assert await store.used_shards(20) == [7, 19]
+        await store.leave_removals(7, removed.meta.job_id)
+        assert await store.used_shards(20) == [19]
+
+    asyncio.run(story())
+
+
 def test_caps_hold_under_a_race(store: Store) -> None:
     async def story() -> None:
         made = [submission(caller=f"acme/{n % 3}", caller_cap=2, shard_cap=5) for n in range(24)]

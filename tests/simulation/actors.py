@@ -10,7 +10,7 @@ from sift.services.control import Controller
 from sift.services.purge import Purger
 from sift.services.read import Reader
 from sift.services.retry import Retrier
-from sift.services.submit import Submitter, Terms, shard_count
+from sift.services.submit import Submitter, Terms
 from sift.services.sweep import Sweeper
 from sift.services.work import Received, Worker
 from tests.simulation.backend import VISIBILITY_SECONDS, target_of
@@ -82,7 +82,6 @@ class SweeperProcess(Process):
             self,
             Advancer(store, queue, blobs, bus, self),
             Purger(store, blobs, self),
-            shards=shard_count(world.scenario.jobs_total),
             visibility_seconds=VISIBILITY_SECONDS,
         )
 

@@ -27,6 +27,7 @@ READS = (
     "count_",
     "list_",
     "live_jobs",
+    "used_shards",
     "outbox",
     "removals",
     "caller_live",

@@ -27,7 +27,7 @@ from sift.services.keys import KeyService
 from sift.services.purge import Purger
 from sift.services.read import Reader
 from sift.services.retry import Retrier
-from sift.services.submit import Submitter, Terms, shard_count
+from sift.services.submit import Submitter, Terms
 from sift.services.sweep import Sweeper
 from sift.services.work import Worker
 from sift.store.dynamo import DynamoStore
@@ -154,7 +154,6 @@ def sweeper() -> Sweeper:
         SystemClock(),
         _advancer(config, store),
         Purger(store, S3Blobs(_Lazy("s3"), config.bucket_name), SystemClock()),
-        shards=shard_count(config.jobs_total),
         visibility_seconds=config.visibility_seconds,
     )
 

@@ -49,7 +49,6 @@ class FetchSettings(Settings):
 class SweepSettings(Settings):
     """functions/sweep."""
 
-    jobs_total: int = Field(ge=1)
     visibility_seconds: int = Field(ge=1)
 
 

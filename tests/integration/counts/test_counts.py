@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from benchmarks.steady_state import CALLER, Deployment, Tally, run_job
 from sift import ids
 from sift.jobs import Meta, State
 from sift.services.keys import KeyService
+from sift.services.purge import Purger
 from sift.services.submit import Request
+from sift.services.sweep import Sweeper
 from sift.store.ports import Spec, Submission
 
 URL = "https://example.com/"
@@ -120,6 +123,37 @@ def test_an_end_costs_the_same_for_ten_targets_and_for_nine_thousand(deployment:
     assert small == large
     assert small["dynamodb", "TransactWriteItems"] == 1
     assert sum(small.values()) <= 9
+
+
+@pytest.fixture
+def unused() -> Iterator[Deployment]:
+    """A deployment whose table is empty."""
+    made = Deployment()
+    yield made
+    made.close()
+
+
+def test_an_idle_sweep_is_one_read(unused: Deployment) -> None:
+    """Of all shards that there can be; with something in one of them, the three sets of that one are read as well."""
+
+    async def sweep() -> Counter[tuple[str, str]]:
+        store, queue, clock = unused.store, unused.queue, unused.clock
+        purger = Purger(store, unused.blobs, clock)
+        sweeper = Sweeper(store, queue, clock, unused.advancer(), purger, visibility_seconds=540)
+        with unused.counting() as tally:
+            await sweeper.sweep(lambda: 55.0)
+        return tally.requests
+
+    async def story() -> None:
+        assert await sweep() == {("dynamodb", "BatchGetItem"): 1}
+        await unused.submit(5)
+        assert await sweep() == {
+            ("dynamodb", "BatchGetItem"): 1,
+            ("dynamodb", "GetItem"): 3,
+            ("dynamodb", "Query"): 1,
+        }
+
+    asyncio.run(story())
 
 
 def test_the_same_work_again_costs_reads_only(deployment: Deployment) -> None:

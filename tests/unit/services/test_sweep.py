@@ -8,11 +8,14 @@ from dataclasses import replace
 import pytest
 
 from sift import ids
+from sift.identity import Limits
 from sift.jobs import Flight
-from sift.services.submit import Submitted
+from sift.services.submit import JOBS_PER_SHARD, MOST_SHARDS, Submitted, shard_count
 from sift.services.sweep import LOST_MS, QUIET_MS
+from sift.store.ports import Spec
+from tests.template.document import load
 from tests.unit.services.faults import Fault, at
-from tests.unit.services.world import LEASE_SECONDS, MINUTE, NOW, VISIBILITY_SECONDS, World
+from tests.unit.services.world import ANN, LEASE_SECONDS, MINUTE, NOW, VISIBILITY_SECONDS, World
 
 LEASE_MS = LEASE_SECONDS * 1_000
 VISIBILITY_MS = VISIBILITY_SECONDS * 1_000
@@ -82,6 +85,41 @@ def test_what_was_sent_again_is_sent_once_a_period(world: World) -> None:
         assert sent == 3 * 30 // (QUIET_MS // MINUTE)
 
     asyncio.run(story())
+
+
+def test_jobs_in_shards_of_a_larger_cap_are_swept() -> None:
+    """`JobsTotal` was lowered while they were live: they end, are announced and removed like any other."""
+
+    async def story() -> None:
+        limits = Limits(targets_per_job=10, jobs_per_caller=200, retained_jobs=1_000, job_bytes=1_000_000)
+        world = World(jobs_total=JOBS_PER_SHARD * MOST_SHARDS, limits=limits)
+        world.terms = replace(world.terms, jobs_total=8)
+        jobs = []
+        while set(world.store.live) != set(range(MOST_SHARDS)):
+            jobs.append(await world.submit(targets=[Spec(f"https://example.com/{len(jobs)}")]))
+        world.restart()
+        world.queue.waiting.clear()
+        world.clock.now += LOST_MS
+        report = await world.sweep()
+        assert (report.live, report.resent) == (len(jobs), len(jobs))
+        world.restart(at("bus.publish", Fault.REQUEST_LOST))
+        await world.drain()
+        last = jobs[-1].meta
+        assert last.shard >= shard_count(world.terms.jobs_total)
+        assert (await world.sweep()).announced == 1
+        assert not any(world.store.outboxes.values())
+        assert not any(world.store.live.values())
+        await world.controller.delete(ANN, last.job_id)
+        assert (await world.sweep()).removed == 1
+        assert last.job_id not in world.store.metas
+        assert not any(world.store.removing.values())
+
+    asyncio.run(story())
+
+
+def test_a_sweep_looks_into_the_shards_of_any_cap() -> None:
+    largest = load()["Parameters"]["JobsTotal"]["MaxValue"]
+    assert shard_count(largest) == MOST_SHARDS
 
 
 def test_two_sweepers_at_once_send_once(world: World) -> None:

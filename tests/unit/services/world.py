@@ -21,7 +21,7 @@ from sift.services.keys import KeyService
 from sift.services.purge import Purger
 from sift.services.read import Reader
 from sift.services.retry import Retrier
-from sift.services.submit import Request, Submitted, Submitter, Terms, shard_count
+from sift.services.submit import Request, Submitted, Submitter, Terms
 from sift.services.sweep import Report, Sweeper
 from sift.services.work import Received, Worker
 from sift.store.memory import MemoryStore
@@ -131,7 +131,7 @@ class World:
         self.worker = self.make_worker(life)
         self.sweeper = Sweeper(
             store, queue, self.clock, self.advancer, Purger(store, blobs, self.clock),
-            shards=shard_count(self.terms.jobs_total), visibility_seconds=VISIBILITY_SECONDS,
+            visibility_seconds=VISIBILITY_SECONDS,
         )  # fmt: skip
         return life
 

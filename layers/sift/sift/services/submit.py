@@ -30,6 +30,9 @@ from sift.store.ports import (
 
 #: One live shard holds this many job ids, so that its item stays small.
 JOBS_PER_SHARD = 500
+#: Shards that any deployment has had: as many as template.yaml's largest JobsTotal makes. A lowered JobsTotal leaves
+#: jobs behind in shards beyond its own, so whoever looks for jobs looks into all of these.
+MOST_SHARDS = 20
 #: DynamoDB's item limit is 400 KB; a segment above this goes to the bucket.
 SEGMENT_INLINE_BYTES = 300_000
 #: DynamoDB's transaction limit is 4 MB and 100 items; more than this is written ahead of the commit.

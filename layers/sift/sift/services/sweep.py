@@ -14,6 +14,7 @@ from sift.jobs import ACTIVE, ENDED, Flight, State
 from sift.queue.ports import Queue
 from sift.services.advance import Advancer, quiet_since
 from sift.services.purge import Purger
+from sift.services.submit import MOST_SHARDS
 from sift.store.ports import Store
 
 #: A target that was never claimed is sent again after this, if the queue shows no waiting message (ms) ...
@@ -53,7 +54,6 @@ class Sweeper:
         advancer: Advancer,
         purger: Purger,
         *,
-        shards: int,
         visibility_seconds: int,
     ) -> None:
         self._store = store
@@ -61,7 +61,6 @@ class Sweeper:
         self._clock = clock
         self._advancer = advancer
         self._purger = purger
-        self._shards = shards
         self._visibility_ms = visibility_seconds * 1000
 
     async def sweep(self, seconds_left: Callable[[], float]) -> Report:
@@ -76,7 +75,7 @@ class Sweeper:
                 metrics.add(metrics.REPAIRS, getattr(report, repair), repair)
 
     async def _walk(self, report: Report, seconds_left: Callable[[], float]) -> Report:
-        for shard in range(self._shards):
+        for shard in await self._store.used_shards(MOST_SHARDS):
             jobs = await self._store.live_jobs(shard)
             report.live += len(jobs)
             for first in range(0, len(jobs), AT_ONCE):

@@ -133,21 +133,8 @@ class DynamoStore:
         return codec.meta_from(found["META"]), codec.state_from(found["STATE"])
 
     async def get_jobs(self, job_ids: Sequence[str]) -> Sequence[tuple[Meta, State]]:
-        wanted = [requests.key(pair) for job_id in job_ids for pair in (keys.meta(job_id), keys.state(job_id))]
-        found: dict[tuple[str, str], dict[str, Any]] = {}
-        for first in range(0, len(wanted), READ_BATCH):
-            left: dict[str, Any] = {self._table: {"Keys": wanted[first : first + READ_BATCH], "ConsistentRead": True}}
-            for wait in aws.conflict_waits():
-                answer = await aws.call(self._client.batch_get_item, RequestItems=left)
-                for wire in answer["Responses"].get(self._table, []):
-                    item = codec.from_wire(wire)
-                    found[item["pk"], item["sk"]] = item
-                left = answer.get("UnprocessedKeys", {})
-                if not left:
-                    break
-                await asyncio.sleep(wait)
-            if left:
-                raise Unavailable("The table did not answer for every job.")
+        pairs = [pair for job_id in job_ids for pair in (keys.meta(job_id), keys.state(job_id))]
+        found = await self._read_batch(pairs, consistent=True)
         jobs = []
         for job_id in job_ids:
             meta, state = found.get(keys.meta(job_id)), found.get(keys.state(job_id))
@@ -273,6 +260,12 @@ class DynamoStore:
             if aws.error_code(error) != "ConditionalCheckFailedException":
                 raise
 
+    async def used_shards(self, count: int) -> Sequence[int]:
+        of_shard = {shard: (keys.live(shard), keys.outbox(shard), keys.removals(shard)) for shard in range(count)}
+        # Half the price: what is too new to be seen is seen a minute later.
+        found = await self._read_batch([pair for pairs in of_shard.values() for pair in pairs], consistent=False)
+        return [shard for shard, pairs in of_shard.items() if any(found.get(pair, {}).get("ids") for pair in pairs)]
+
     async def live_jobs(self, shard: int) -> Sequence[str]:
         return await self._ids(keys.live(shard))
 
@@ -349,6 +342,28 @@ class DynamoStore:
             if "LastEvaluatedKey" not in page:
                 return items
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+    async def _read_batch(
+        self, pairs: Sequence[tuple[str, str]], *, consistent: bool
+    ) -> dict[tuple[str, str], dict[str, Any]]:
+        """The items of these keys that there are."""
+        wanted = [requests.key(pair) for pair in pairs]
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for first in range(0, len(wanted), READ_BATCH):
+            part = {"Keys": wanted[first : first + READ_BATCH], "ConsistentRead": consistent}
+            left: dict[str, Any] = {self._table: part}
+            for wait in aws.conflict_waits():
+                answer = await aws.call(self._client.batch_get_item, RequestItems=left)
+                for wire in answer["Responses"].get(self._table, []):
+                    item = codec.from_wire(wire)
+                    found[item["pk"], item["sk"]] = item
+                left = answer.get("UnprocessedKeys", {})
+                if not left:
+                    break
+                await asyncio.sleep(wait)
+            if left:
+                raise Unavailable("The table did not answer for every item.")
+        return found
 
     async def _ids(self, pair: tuple[str, str]) -> Sequence[str]:
         item = await self._get(pair)

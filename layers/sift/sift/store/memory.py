@@ -225,6 +225,10 @@ class MemoryStore:
         if held is not None and held.job_id == job_id:
             del self.idempotency[key]
 
+    async def used_shards(self, count: int) -> Sequence[int]:
+        sets = (self.live, self.outboxes, self.removing)
+        return [shard for shard in range(count) if any(held.get(shard) for held in sets)]
+
     async def live_jobs(self, shard: int) -> Sequence[str]:
         return sorted(self.live.get(shard, ()))
 
