@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -183,6 +184,21 @@ def test_an_outcome_is_kept_whole_and_never_overwritten_by_an_older_lease(store:
         assert not await store.put_outcome(job_id, first, 99)
         assert await store.put_outcome(job_id, newer, None)  # a repeated call after a lost answer
         assert (await store.get_segment_outcomes(job_id, 0, 0, 99)) == {0: newer}
+
+    asyncio.run(story())
+
+
+def test_outcomes_can_be_read_without_their_contents(store: Store) -> None:
+    async def story() -> None:
+        job_id = await _job(store)
+        inline, apart, failed = (
+            _outcome(0, content=b"text"), _outcome(1, blob="jobs/x/1/1"), replace(_outcome(2), status="failed"),
+        )  # fmt: skip
+        for outcome in (inline, apart, failed):
+            await store.put_outcome(job_id, outcome, 99)
+        found = await store.get_segment_outcomes(job_id, 0, 0, 99, content=False)
+        assert found == {0: replace(inline, content=None), 1: apart, 2: replace(failed, content=None)}
+        assert (await store.get_segment_outcomes(job_id, 0, 0, 99))[0] == inline
 
     asyncio.run(story())
 

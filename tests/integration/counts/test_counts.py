@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import random
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +18,7 @@ from sift.services.keys import KeyService
 from sift.services.purge import Purger
 from sift.services.submit import Request
 from sift.services.sweep import Sweeper
-from sift.store.ports import Spec, Submission
+from sift.store.ports import Outcome, Spec, Submission
 
 URL = "https://example.com/"
 
@@ -123,6 +124,40 @@ def test_an_end_costs_the_same_for_ten_targets_and_for_nine_thousand(deployment:
     assert small == large
     assert small["dynamodb", "TransactWriteItems"] == 1
     assert sum(small.values()) <= 9
+
+
+def test_slots_without_contents_do_not_carry_them(deployment: Deployment) -> None:
+    """A hundred slots are one segment: one query each way, and what it answers is a few hundred bytes a slot."""
+    received: list[int] = []
+
+    def weigh(http_response: Any, **_: Any) -> None:
+        received.append(len(http_response.content))
+
+    async def story() -> tuple[int, int]:
+        job_id = await deployment.submit(100)
+        for index in range(100):
+            noise = random.Random(index).randbytes(20_000)
+            document = {"url": URL, "id": None, "options": {}, "attempts": 1, "error": None, "meta": {"status": 200}}
+            outcome = Outcome(index, 1, "done", len(noise), document, content=noise)
+            await deployment.store.put_outcome(job_id, outcome, None)
+        client = deployment.clients["dynamodb"]
+        client.meta.events.register("after-call.dynamodb.Query", weigh)
+        weights = []
+        for content in (False, True):
+            received.clear()
+            found = await deployment.store.get_segment_outcomes(job_id, 0, 0, 99, content=content)
+            assert [bool(outcome.content) for outcome in found.values()] == [content] * 100
+            weights.append(sum(received))
+        received.clear()
+        page = await deployment.reader.page(CALLER, job_id, 0, 100, lambda slot: True)
+        assert len(page.slots) == 100
+        client.meta.events.unregister("after-call.dynamodb.Query", weigh)
+        assert sum(received) <= weights[0] + 10_000, "the job itself is read as well"
+        return weights[0], weights[1]
+
+    without, whole = asyncio.run(story())
+    assert without <= 100 * 700
+    assert whole >= 100 * 20_000
 
 
 @pytest.fixture

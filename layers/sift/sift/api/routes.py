@@ -220,7 +220,9 @@ async def _page(
     """A page of slots that stays under the size that one answer may have."""
     meta, _ = await api.reader.job(identity, job_id)
     first = 0 if cursor is None else cursors.decode_index(meta.salt, cursor, meta.total)
-    page = await api.reader.page(identity, job_id, first, limit, functools.partial(_has_status, status))
+    page = await api.reader.page(
+        identity, job_id, first, limit, functools.partial(_has_status, status), content=content
+    )
     bodies: list[dict[str, Any]] = []
     weight = 0
     go_on = page.next_index

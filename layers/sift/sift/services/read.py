@@ -107,13 +107,16 @@ class Reader:
         first: int,
         limit: int,
         accept: Callable[[Slot], bool],
+        *,
+        content: bool = False,
     ) -> Page:
-        """Up to `limit` slots from index `first` on; `accept` says whether one is taken."""
+        """Up to `limit` slots from index `first` on; `accept` says whether one is taken. Contents that are kept in the
+        table come along only when asked for."""
         _, state = await self.job(identity, job_id)
         taken: list[Slot] = []
         for start in range(first - first % SEGMENT, state.total, SEGMENT):
             last = min(start + SEGMENT, state.total) - 1
-            for slot in await self._segment(state, max(first, start), last):
+            for slot in await self._segment(state, max(first, start), last, content):
                 if len(taken) == limit:
                     return Page(taken, slot.index)
                 if accept(slot):
@@ -125,14 +128,14 @@ class Reader:
         _, state = await self.job(identity, job_id)
         if not 0 <= index < state.total:
             raise NotFound("not_found", f"The job has no target {index}.", f"Its targets are 0 to {state.total - 1}.")
-        return (await self._segment(state, index, index))[0]
+        return (await self._segment(state, index, index, content=True))[0]
 
-    async def _segment(self, state: State, first: int, last: int) -> list[Slot]:
+    async def _segment(self, state: State, first: int, last: int, content: bool) -> list[Slot]:
         """The slots `first..last`, all of one segment. What was submitted is read only where an outcome lacks."""
         number = first // SEGMENT
         outcomes: Mapping[int, Outcome] = {}
         if first < state.released:
-            outcomes = await self._store.get_segment_outcomes(state.job_id, number, first, last)
+            outcomes = await self._store.get_segment_outcomes(state.job_id, number, first, last, content=content)
         specs: Sequence[Spec] | None = None
         slots = []
         for index in range(first, last + 1):

@@ -154,12 +154,15 @@ class DynamoStore:
         item = await self._get(keys.segment(job_id, number))
         return None if item is None else codec.segment_from(item)
 
-    async def get_segment_outcomes(self, job_id: str, number: int, first: int, last: int) -> Mapping[int, Outcome]:
+    async def get_segment_outcomes(
+        self, job_id: str, number: int, first: int, last: int, *, content: bool = True
+    ) -> Mapping[int, Outcome]:
         low, high = keys.outcome(job_id, first), keys.outcome(job_id, last)
         items = await self._query(
             "pk = :pk AND sk BETWEEN :low AND :high",
             {":pk": keys.outcome(job_id, number * SEGMENT)[0], ":low": low[1], ":high": high[1]},
             consistent=True,
+            **({} if content else codec.OUTCOME_WITHOUT_CONTENT),
         )
         outcomes = [codec.outcome_from(item) for item in items]
         return {outcome.index: outcome for outcome in outcomes}
@@ -326,7 +329,9 @@ class DynamoStore:
         )
         return codec.from_wire(answer["Item"]) if "Item" in answer else None
 
-    async def _query(self, condition: str, values: Mapping[str, Any], *, consistent: bool) -> list[dict[str, Any]]:
+    async def _query(
+        self, condition: str, values: Mapping[str, Any], *, consistent: bool, **projection: Any
+    ) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
         start: dict[str, Any] = {}
         while True:
@@ -336,6 +341,7 @@ class DynamoStore:
                 KeyConditionExpression=condition,
                 ExpressionAttributeValues=codec.to_wire(values),
                 ConsistentRead=consistent,
+                **projection,
                 **start,
             )
             items += [codec.from_wire(item) for item in page["Items"]]

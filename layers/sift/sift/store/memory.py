@@ -93,9 +93,12 @@ class MemoryStore:
     async def get_segment(self, job_id: str, number: int) -> Segment | None:
         return self.segments.get((job_id, number))
 
-    async def get_segment_outcomes(self, job_id: str, number: int, first: int, last: int) -> Mapping[int, Outcome]:
+    async def get_segment_outcomes(
+        self, job_id: str, number: int, first: int, last: int, *, content: bool = True
+    ) -> Mapping[int, Outcome]:
         within = range(max(first, number * SEGMENT), min(last, number * SEGMENT + SEGMENT - 1) + 1)
-        return {index: self.outcomes[job_id, index] for index in within if (job_id, index) in self.outcomes}
+        found = {index: self.outcomes[job_id, index] for index in within if (job_id, index) in self.outcomes}
+        return found if content else {index: replace(outcome, content=None) for index, outcome in found.items()}
 
     async def list_jobs(
         self, caller: str, now_ms: int, before: str | None, limit: int

@@ -136,8 +136,10 @@ class Store(Protocol):
 
     async def get_segment(self, job_id: str, number: int) -> Segment | None: ...
 
-    async def get_segment_outcomes(self, job_id: str, number: int, first: int, last: int) -> Mapping[int, Outcome]:
-        """The outcomes of one segment with `first <= index <= last`."""
+    async def get_segment_outcomes(
+        self, job_id: str, number: int, first: int, last: int, *, content: bool = True
+    ) -> Mapping[int, Outcome]:
+        """The outcomes of one segment with `first <= index <= last`; without `content`, none has its inline content."""
         ...
 
     async def list_jobs(
