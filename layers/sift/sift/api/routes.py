@@ -13,7 +13,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 import sift
-from sift.api import cursors, openapi, views
+from sift.api import cursors, openapi, problems, views
 from sift.api.models import Health, Job, JobPage, JobRequest, Target, TargetPage
 from sift.bootstrap import Api, run
 from sift.clock import SystemClock
@@ -23,6 +23,7 @@ from sift.jobs import Kind, Meta, State, Status
 from sift.services.read import Slot
 from sift.services.submit import Request, Submitted
 from sift.store.ports import Spec
+from sift.targets import FetchOptions, find_clash
 
 #: A presigned link is short-lived: it is followed at once.
 LINK_SECONDS = 300
@@ -191,8 +192,10 @@ def _read(request: JobRequest, key: str | None) -> Request:
         raise Invalid("invalid_request", f"Idempotency-Key: longer than {KEY_CHARS} characters", "Use a shorter key.")
     defaults = request.options.model_dump(exclude_unset=True)
     specs = []
-    for target in request.targets:
-        merged = type(target.options).model_validate(defaults | target.options.model_dump(exclude_unset=True))
+    for index, target in enumerate(request.targets):
+        merged = FetchOptions.model_validate(defaults | target.options.model_dump(exclude_unset=True))
+        if clash := find_clash(merged):
+            raise problems.refuse_clash(index, clash)
         specs.append(Spec(target.url, merged.model_dump(exclude_defaults=True), target.id))
     return Request(
         targets=specs,

@@ -14,13 +14,14 @@ from sift.content.addresses import parse_allow
 from sift.content.child import Crashed, ForkServer
 from sift.content.client import Fetched, FetchLimits, GuardedClient
 from sift.content.extraction import PRELOAD
+from sift.content.filters import OVERTIME, overtime
 from sift.content.guard import Guard, Resolver, SystemResolver
 from sift.content.pages import check_ranges
 from sift.content.sandbox import ChildLimits
 from sift.content.sniff import parse_media_type, sniff
 from sift.content.transport import PhaseTimeouts
 from sift.errors import TargetFailed
-from sift.targets import Content, FetchOptions
+from sift.targets import Content, FetchOptions, find_clash
 
 _META_TEXTS = ("charset", "title", "author", "published", "language", "description", "canonical")
 
@@ -81,13 +82,13 @@ class Pipeline:
         Raises TargetFailed with a target code (`meta` then holds what is known) or TargetBusy.
         """
         started = time.monotonic()
+        if clash := find_clash(options):
+            raise TargetFailed(clash.code, clash.detail, clash.hint)
         if options.pages is not None:
             check_ranges(options.pages)
-            if options.mode == "raw":
-                raise TargetFailed("bad_pages", "Raw content has no pages.", "Leave `pages` out, or the mode raw.")
         try:
             async with asyncio.timeout(deadline_s):
-                if options.mode != "raw":
+                if options.mode != "raw" or options.filters:
                     self._extractor.start()  # it loads its libraries while the page is on its way
                 fetched = await self._client.fetch(url, deadline_s)
                 meta = self._describe(fetched)
@@ -121,6 +122,7 @@ class Pipeline:
             "bytes": len(fetched.body),
             "chars": None,
             "pages": None,
+            "matches": None,
             "truncated": False,
             "redirects": list(fetched.hops),
             "fetched_at": self._now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -128,7 +130,7 @@ class Pipeline:
         }
 
     async def _read(self, fetched: Fetched, options: FetchOptions, left_s: float) -> Content:
-        if options.mode == "raw":
+        if options.mode == "raw" and not options.filters:
             media_type = parse_media_type(fetched.content_type) or sniff(fetched.body, "").media_type
             return Content(fetched.body, _printable(fetched.content_type) or media_type, {"media_type": media_type})
         head = {
@@ -137,11 +139,14 @@ class Pipeline:
             "mode": options.mode,
             "pages": options.pages,
             "engine": "pdfium",
+            "filters": options.filters,
         }
         wall_s = max(0.1, min(self._settings.extract_s, left_s))
         try:
             answer, body = await self._extractor.run(head, fetched.body, wall_s)
-        except Crashed:
+        except Crashed as crash:
+            if crash.signal == OVERTIME:
+                raise overtime() from crash
             if sniff(fetched.body, fetched.content_type).kind != "pdf":
                 raise
             # pdfium aborts where memory runs out; pypdf counts for itself and says what is wrong.
