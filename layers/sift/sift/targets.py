@@ -42,6 +42,12 @@ class FetchOptions(BaseModel):
         max_length=MAX_PATTERN_BYTES,
         description="RE2 pattern; the matching lines with their line numbers.",
     )
+    jq: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_PROGRAM_CHARS,
+        description="jq program over a JSON document or JSON Lines; one output a line.",
+    )
     context: int | None = Field(
         default=None,
         strict=True,
@@ -53,7 +59,7 @@ class FetchOptions(BaseModel):
     @property
     def filters(self) -> dict[str, Any]:
         """The filters that are asked for, JSON-ready; empty without any."""
-        found = {name: getattr(self, name) for name in ("grep",)}
+        found = {name: getattr(self, name) for name in ("jq", "grep")}
         asked = {name: value for name, value in found.items() if value is not None}
         return asked | {"context": self.context} if asked else {}
 
@@ -79,6 +85,16 @@ def find_clash(options: FetchOptions) -> Clash | None:
     """What can be known of options to be wrong before anything is fetched; None when they go together."""
     if options.mode == "raw" and options.pages is not None:
         return Clash("pages", "bad_pages", "Raw content has no pages.", "Leave `pages` out, or the mode raw.")
+    if options.jq is not None:
+        if options.grep is not None:
+            return Clash(
+                "grep", "bad_grep", "`jq` and `grep` exclude each other.", "Use one; jq has `test` for patterns."
+            )
+        if options.mode not in ("auto", "text", "raw"):
+            hint = "Leave `mode` out, or use raw for JSON under another name."
+            return Clash("jq", "bad_jq", f"jq is for JSON, and mode {options.mode} is for pages.", hint)
+        if options.pages is not None:
+            return Clash("jq", "bad_jq", "jq is for JSON, and `pages` for PDFs.", "Leave one of the two out.")
     if options.context is not None and not options.filters:
         return Clash(
             "context",

@@ -116,7 +116,7 @@ def test_a_target_that_is_no_object(stage: Stage, target: Any) -> None:
         {"targets": [{"url": URL, "options": {"mode": "links"}}]},
         {"targets": [{"url": URL, "options": {"mode": "meta"}}]},
         {"targets": [{"url": URL, "options": {"grep": "(x"}}]},
-        {"targets": [{"url": URL, "options": {"jq": "."}}]},
+        {"targets": [{"url": URL, "options": {"jq": "." * 5_000}}]},
         {"targets": [{"url": URL, "options": {"headers": {"Cookie": "a"}}}]},
         {"targets": [{"url": URL, "options": 7}]},
         {**GOOD, "options": {"question": "why?"}},

@@ -84,3 +84,72 @@ def test_a_bad_pattern_that_no_submission_checked(server: Loopback, open_pipelin
     with pytest.raises(TargetFailed) as caught:
         asyncio.run(main())
     assert caught.value.code == "bad_grep"
+
+
+STATIONS = b'{"stations": [{"name": "Brume", "height": 4.10}, {"name": "Manara", "height": 3}]}'
+
+
+def test_jq_on_json_under_any_name(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    for path, body, content_type, mode in (
+        ("/json", STATIONS, "application/json", "auto"),
+        ("/geo", STATIONS, "application/geo+json", "text"),
+        ("/none", STATIONS, None, "auto"),
+        ("/text", STATIONS, "text/plain", "auto"),
+        ("/html", STATIONS, "text/html", "raw"),
+        ("/utf16", STATIONS.decode().encode("utf-16"), "application/json", "auto"),
+        ("/lines", STATIONS + b"\n" + STATIONS, "application/json", "auto"),
+        ("/ndjson", STATIONS + b"\n" + STATIONS, "application/x-ndjson", "auto"),
+    ):
+        server.routes[path] = respond(body, content_type=content_type)
+        content = read(open_pipeline, server.url(path), jq=".stations[] | [.name, .height]", mode=mode)
+        once = b'["Brume",4.10]\n["Manara",3]\n'
+        assert content.body == (once * 2 if path in ("/lines", "/ndjson") else once), path
+        assert content.media_type == "application/x-ndjson; charset=utf-8"
+        assert content.meta["matches"] == content.body.count(b"\n")
+
+
+def test_jq_on_what_is_no_json(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/a"] = respond(PAGE)
+    server.routes["/x"] = respond(make_pdf(["one"]), content_type="application/pdf")
+    server.routes["/t"] = respond(b"just words", content_type="text/plain")
+    server.routes["/c"] = respond(b"1,2\n", content_type="text/csv")
+    server.routes["/d"] = respond(b'{"a": ', content_type="application/json")
+    for path, code in (("/a", "bad_jq"), ("/x", "bad_jq"), ("/t", "bad_jq"), ("/c", "bad_jq"), ("/d", "damaged")):
+        assert failure(open_pipeline, server.url(path), jq=".").code == code, path
+    assert failure(open_pipeline, server.url("/a"), jq=".", mode="raw").code == "bad_jq"
+
+
+HOSTILE = {
+    "endless and silent": "def f: f; f",
+    "a list without end": "[range(1e12)]",
+    "recursion": "def f: 1 + f; f",
+    "a doubling text": 'reduce range(100) as $i ("x"; . + .)',
+    "deep objects": "reduce range(1e9) as $i (1; {a: .})",
+}
+
+
+def test_hostile_programs_are_typed_and_the_next_target_is_served(
+    server: Loopback, open_pipeline: OpenPipeline
+) -> None:
+    server.routes["/d"] = respond(STATIONS, content_type="application/json")
+
+    async def main() -> dict[str, str]:
+        codes = {}
+        async with open_pipeline() as pipeline:
+            for name, program in HOSTILE.items():
+                with pytest.raises(TargetFailed) as caught:
+                    await pipeline.run(server.url("/d"), FetchOptions(jq=program), 60.0)
+                codes[name] = caught.value.code
+                assert caught.value.hint
+                assert (await pipeline.run(server.url("/d"), FetchOptions(jq="1"), 60.0)).body == b"1\n"
+        return codes
+
+    assert asyncio.run(main()) == dict.fromkeys(HOSTILE, "filter_limit")
+
+
+def test_a_program_sees_no_environment(
+    server: Loopback, open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "planted")
+    server.routes["/d"] = respond(b"{}", content_type="application/json")
+    assert read(open_pipeline, server.url("/d"), jq="env, $ENV, $ENV.AWS_SECRET_ACCESS_KEY").body == b"{}\n{}\nnull\n"

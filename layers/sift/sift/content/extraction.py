@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from sift.content.charset import decode
-from sift.content.filters import apply_filters, limited_time
+from sift.content.filters import apply_filters, check_kind, confine
 from sift.content.sniff import Sniffed, sniff
 from sift.errors import TargetFailed
 
@@ -18,6 +18,8 @@ PRELOAD = (
     "pypdfium2",
     "resiliparse.parse.encoding",
     "sift.content.grep",
+    "sift.content.query",
+    "jq",
     "sift.content.html",
     "sift.content.pdf",
 )
@@ -36,10 +38,12 @@ def extract(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
     filters = head.get("filters")
     meta: dict[str, Any] = {}
     try:
+        if filters:
+            check_kind(filters, found, head["mode"])
         content, content_type, meta = _read(found, head, body)
         if filters:
-            with limited_time():
-                content, content_type, meta = apply_filters(filters, content, content_type, meta)
+            confine()
+            content, content_type, meta = apply_filters(filters, found, content, content_type, meta)
     except TargetFailed as error:
         about = {"media_type": found.media_type, **meta, **error.meta}
         return {"error": {"code": error.code, "detail": error.detail, "hint": error.hint, "meta": about}}, b""
@@ -75,6 +79,8 @@ def _read(found: Sniffed, head: dict[str, Any], body: bytes) -> tuple[str, str, 
         content, meta, warnings = read_html(text, head["url"], "article" if mode == "auto" else mode)
         meta |= {"charset": charset, "warnings": warnings}
         return content, _PLAIN if mode == "text" else _MARKDOWN, meta
+    if (head.get("filters") or {}).get("jq") is not None:  # it parses the document itself, JSON Lines included
+        return text, _PLAIN, {"charset": charset, "warnings": []}
     return _read_textual(found, text, charset, mode)
 
 

@@ -145,12 +145,17 @@ class Pipeline:
         try:
             answer, body = await self._extractor.run(head, fetched.body, wall_s)
         except Crashed as crash:
-            if crash.signal == OVERTIME:
+            # jq aborts where memory runs out, and with it the child; before it, a JSON document is only decoded.
+            if crash.signal == OVERTIME or options.jq is not None:
                 raise overtime() from crash
             if sniff(fetched.body, fetched.content_type).kind != "pdf":
                 raise
             # pdfium aborts where memory runs out; pypdf counts for itself and says what is wrong.
             answer, body = await self._extractor.run({**head, "engine": "pypdf"}, fetched.body, wall_s)
+        except TargetFailed as error:
+            if options.jq is not None and error.code == "too_large":
+                raise overtime() from error
+            raise
         return _open(answer, body)
 
 
