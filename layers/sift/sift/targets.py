@@ -48,18 +48,30 @@ class FetchOptions(BaseModel):
         max_length=MAX_PROGRAM_CHARS,
         description="jq program over a JSON document or JSON Lines; one output a line.",
     )
+    question: str | None = Field(
+        default=None,
+        max_length=MAX_QUESTION_CHARS,
+        description="The passages that answer it best, ranked; with a model configured, an answer that quotes them.",
+    )
     context: int | None = Field(
         default=None,
         strict=True,
         ge=0,
         le=MAX_CONTEXT,
-        description="Lines around each match of `grep` (default 0).",
+        description="Lines around a match of `grep`, or passages around one of `question`; 0, or 1 with a question.",
     )
+
+    @field_validator("question")
+    @classmethod
+    def _check_question(cls, question: str | None) -> str | None:
+        if question is not None and not any(character.isalnum() for character in question):
+            raise PydanticCustomError("no_words", "has no word in it")
+        return question
 
     @property
     def filters(self) -> dict[str, Any]:
         """The filters that are asked for, JSON-ready; empty without any."""
-        found = {name: getattr(self, name) for name in ("jq", "grep")}
+        found = {name: getattr(self, name) for name in ("jq", "grep", "question")}
         asked = {name: value for name, value in found.items() if value is not None}
         return asked | {"context": self.context} if asked else {}
 
@@ -69,40 +81,6 @@ class FetchOptions(BaseModel):
         if pattern is not None and (reason := _refuse_pattern(pattern)):
             raise PydanticCustomError("bad_grep", "is no pattern of RE2: {reason}", {"reason": reason})
         return pattern
-
-
-@dataclass(frozen=True)
-class Clash:
-    """Options that exclude each other: the one to change, the code of a target that fails for it, and words."""
-
-    option: str
-    code: str
-    detail: str
-    hint: str
-
-
-def find_clash(options: FetchOptions) -> Clash | None:
-    """What can be known of options to be wrong before anything is fetched; None when they go together."""
-    if options.mode == "raw" and options.pages is not None:
-        return Clash("pages", "bad_pages", "Raw content has no pages.", "Leave `pages` out, or the mode raw.")
-    if options.jq is not None:
-        if options.grep is not None:
-            return Clash(
-                "grep", "bad_grep", "`jq` and `grep` exclude each other.", "Use one; jq has `test` for patterns."
-            )
-        if options.mode not in ("auto", "text", "raw"):
-            hint = "Leave `mode` out, or use raw for JSON under another name."
-            return Clash("jq", "bad_jq", f"jq is for JSON, and mode {options.mode} is for pages.", hint)
-        if options.pages is not None:
-            return Clash("jq", "bad_jq", "jq is for JSON, and `pages` for PDFs.", "Leave one of the two out.")
-    if options.context is not None and not options.filters:
-        return Clash(
-            "context",
-            "unsupported_option",
-            "There is nothing for `context` to be around.",
-            "Set `grep`, or leave it out.",
-        )
-    return None
 
 
 @functools.lru_cache(maxsize=256)  # a job's pattern is that of each of its targets

@@ -153,3 +153,41 @@ def test_a_program_sees_no_environment(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "planted")
     server.routes["/d"] = respond(b"{}", content_type="application/json")
     assert read(open_pipeline, server.url("/d"), jq="env, $ENV, $ENV.AWS_SECRET_ACCESS_KEY").body == b"{}\n{}\nnull\n"
+
+
+def test_a_question_is_answered_with_passages(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/a"] = respond(PAGE)
+    content = read(open_pipeline, server.url("/a"), question="When does line seven sail?", context=0)
+    text = content.body.decode()
+    assert content.media_type == "text/markdown; charset=utf-8"
+    assert "## Ferries\n\nLine seven sails at noon." in text
+    assert text.startswith("<!-- lines ")
+    (place,) = content.meta["passages"]
+    assert place["headings"] == ["# Harbour news", "## Ferries"]
+    assert content.meta["answered_by"] == "passages"
+    assert content.meta["chars"] == len(text)
+    around = read(open_pipeline, server.url("/a"), question="When does line seven sail?")
+    assert around.meta["passages"][0]["lines"][0] < place["lines"][0]
+    assert failure(open_pipeline, server.url("/a"), question="purple elephants").code == "no_match"
+
+
+def test_a_question_about_pages_names_them(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/x"] = respond(
+        make_pdf(["alpha pier", "beta lantern", "gamma pier"]), content_type="application/pdf"
+    )
+    for mode in ("auto", "text"):
+        content = read(open_pipeline, server.url("/x"), question="Which lantern?", context=0, mode=mode)
+        assert content.body.startswith(b"<!-- page 2, line")
+        assert content.meta["passages"][0]["page"] == 2
+
+
+def test_a_question_after_grep_or_jq(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    lines = [f"{number} {'fog over the bay' if number % 10 == 0 else 'calm'}" for number in range(60)]
+    lines[30] = "30 fog and a lantern"
+    server.routes["/t"] = respond("\n".join(lines).encode(), content_type="text/plain")
+    server.routes["/d"] = respond(STATIONS, content_type="application/json")
+    grepped = read(open_pipeline, server.url("/t"), grep="fog", question="lantern?")
+    assert grepped.body.decode() == "<!-- lines 30-32 -->\n\n30- 29 calm\n31: 30 fog and a lantern\n32- 31 calm\n"
+    assert grepped.meta["matches"] == 6
+    chosen = read(open_pipeline, server.url("/d"), jq=".stations[]", question="Manara", context=0)
+    assert chosen.body.decode() == '<!-- line 2 -->\n\n{"name":"Manara","height":3}\n'

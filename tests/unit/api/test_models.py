@@ -78,6 +78,8 @@ def test_the_longest_url() -> None:
         ({"targets": [{"url": "https://a.example", "options": {"mode": "links"}}]}, "targets.0.options.mode"),
         ({"targets": [{"url": "https://a.example", "options": {"grep": "("}}]}, "targets.0.options.grep"),
         ({"options": {"mode": "fast"}}, "options.mode"), ({"options": {"jq": ""}}, "options.jq"),
+        ({"options": {"question": "?!"}}, "options.question"), ({"options": {"context": 21}}, "options.context"),
+        ({"options": {"context": True}}, "options.context"), ({"options": {"context": "2"}}, "options.context"),
         ({"options": {"pages": "1" * 201}}, "options.pages"), ({"window": 0}, "window"), ({"window": 33}, "window"),
         ({"window": 1.5}, "window"), ({"metadata": {"": "x"}}, "metadata.."), ({"metadata": {"a": 7}}, "metadata.a"),
         ({"metadata": {str(n): "x" for n in range(17)}}, "metadata"), ({"metadata": {"a": "x" * 513}}, "metadata.a"),

@@ -11,7 +11,8 @@ from aws_lambda_powertools.event_handler import Response
 
 from sift import errors
 from sift.api.models import Problem
-from sift.targets import Clash, FetchOptions
+from sift.clashes import Clash
+from sift.targets import FetchOptions
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -16,6 +16,7 @@ import sift
 from sift.api import cursors, openapi, problems, views
 from sift.api.models import Health, Job, JobPage, JobRequest, Target, TargetPage
 from sift.bootstrap import Api, run
+from sift.clashes import find_clash
 from sift.clock import SystemClock
 from sift.errors import Invalid
 from sift.identity import Identity
@@ -23,7 +24,7 @@ from sift.jobs import Kind, Meta, State, Status
 from sift.services.read import Slot
 from sift.services.submit import Request, Submitted
 from sift.store.ports import Spec
-from sift.targets import FetchOptions, find_clash
+from sift.targets import FetchOptions
 
 #: A presigned link is short-lived: it is followed at once.
 LINK_SECONDS = 300

@@ -18,6 +18,7 @@ PRELOAD = (
     "pypdfium2",
     "resiliparse.parse.encoding",
     "sift.content.grep",
+    "sift.content.passages",
     "sift.content.query",
     "jq",
     "sift.content.html",

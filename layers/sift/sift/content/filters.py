@@ -1,22 +1,27 @@
-"""What the filters of a target make of its text, in their order: jq or grep."""
+"""What the filters of a target make of its text, in their order: jq or grep, then question."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sift.content.sniff import Sniffed
 from sift.errors import TargetFailed
+
+if TYPE_CHECKING:
+    from sift.content.passages import Passage
 
 #: Processor seconds that the filters of one target may take together.
 FILTER_CPU_S = 3.0
 #: What ends a child whose filters took longer; nothing else sends it.
 OVERTIME = signal.SIGPROF
 
-_PLAIN, _JSON_LINES = "text/plain", "application/x-ndjson"
+_MARKDOWN, _PLAIN, _JSON_LINES = "text/markdown", "text/plain", "application/x-ndjson"
+_PAGE_MARK = re.compile(r"<!-- page ([0-9]+) -->\n")
 
 
 def confine() -> None:
@@ -47,20 +52,47 @@ def check_kind(filters: dict[str, Any], found: Sniffed, mode: str) -> None:
 def apply_filters(
     filters: dict[str, Any], found: Sniffed, content: str, content_type: str, meta: dict[str, Any]
 ) -> tuple[str, str, dict[str, Any]]:
-    """Content, its type and its meta after `filters` (jq, grep, context; what is absent or None does nothing).
+    """Content, its type and its meta after `filters` (jq, grep, question, context; what is None does nothing).
 
     Raises TargetFailed bad_jq, damaged, bad_grep, filter_limit, no_match.
     """
     from sift.content.grep import grep, join_blocks
+    from sift.content.passages import Passage, answer, split_passages
     from sift.content.query import run_program
 
+    question = filters.get("question")
+    # With a question there is context unless it is declined: without its surroundings a passage is hard to judge.
+    asked_context = filters.get("context")
+    context: int = (1 if question is not None else 0) if asked_context is None else asked_context
+    passages: list[Passage] | None = None
+    paged = "pages" in meta
     if (program := filters.get("jq")) is not None:
-        content, outputs = run_program(program, content, damaged=found.kind == "json")
-        content_type, meta = _JSON_LINES, {**meta, "matches": outputs}
-    if (pattern := filters.get("grep")) is not None:
-        blocks, matches = grep(content, pattern, filters.get("context") or 0, paged="pages" in meta)
+        content, matches = run_program(program, content, damaged=found.kind == "json")
+        content_type, meta = _JSON_LINES, {**meta, "matches": matches}
+        passages = [
+            Passage(number, number, (), line) for number, line in enumerate(content.removesuffix("\n").split("\n"), 1)
+        ]
+    elif (pattern := filters.get("grep")) is not None:
+        blocks, matches = grep(content, pattern, context, paged=paged)
         content, content_type, meta = join_blocks(blocks), _PLAIN, {**meta, "matches": matches}
+        passages, context = [_passage(block) for block in blocks], 0
+    if question is not None:
+        if passages is None:
+            passages = split_passages(content, markdown=content_type == _MARKDOWN, paged=paged)
+        content, places, count = answer(passages, question, context)
+        meta = {"matches": count, **meta, "passages": places, "answered_by": "passages"}
+        content_type = _MARKDOWN
     return content, content_type, meta
+
+
+def _passage(block: str) -> Passage:
+    """A block of grep as a passage: its lines are numbered already."""
+    from sift.content.passages import Passage
+
+    mark = _PAGE_MARK.match(block)
+    text = block[mark.end() :] if mark else block
+    numbers = [int(line.partition(" ")[0][:-1]) for line in text.split("\n")]
+    return Passage(numbers[0], numbers[-1], (), text, int(mark[1]) if mark else None)
 
 
 def overtime() -> TargetFailed:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from sift.clashes import find_clash
 from sift.content.addresses import parse_allow
 from sift.content.child import Crashed, ForkServer
 from sift.content.client import Fetched, FetchLimits, GuardedClient
@@ -21,7 +22,7 @@ from sift.content.sandbox import ChildLimits
 from sift.content.sniff import parse_media_type, sniff
 from sift.content.transport import PhaseTimeouts
 from sift.errors import TargetFailed
-from sift.targets import Content, FetchOptions, find_clash
+from sift.targets import Content, FetchOptions
 
 _META_TEXTS = ("charset", "title", "author", "published", "language", "description", "canonical")
 
