@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import functools
 import json
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+from pydantic import BeforeValidator
 
 import sift
-from sift.api import cursors, openapi, problems, views
+from sift.api import cursors, excerpts, openapi, problems, views
 from sift.api.models import Health, Job, JobPage, JobRequest, Target, TargetPage
 from sift.bootstrap import Api, run
 from sift.clashes import find_clash
@@ -34,8 +36,26 @@ PAGE_SLOTS = 1_000
 PAGE_JOBS = 100
 KEY_CHARS = 255
 
+
+def _read_number(value: Any) -> Any:
+    """Only the one spelling of a number: what is typed by mistake is told, not guessed."""
+    if isinstance(value, str) and not re.fullmatch(r"0|[1-9][0-9]{0,9}", value):
+        raise ValueError("is no whole number like 0 or 5000")
+    return value
+
+
 JobId = Annotated[str, Path(description="The job's id.")]
 Index = Annotated[int, Path(description="The target's place in the job, from 0.")]
+Offset = Annotated[
+    int | None,
+    BeforeValidator(_read_number),
+    Query(ge=0, le=10**9, description="Of a text: the first character to answer, from 0."),
+]
+MaxChars = Annotated[
+    int | None,
+    BeforeValidator(_read_number),
+    Query(ge=1, le=excerpts.MAX_CHARS, description="Of a text: how many characters to answer at most."),
+]
 Word = Literal["pending", "running", "done", "failed", "cancelled"]
 
 _clock = SystemClock()
@@ -142,30 +162,41 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         tags=["targets"],
         responses=openapi.answers(Target, 200, 401, 404, 422, 503),
     )
-    def target(job_id: JobId, index: Index) -> Response[Any]:
-        """One target with its content."""
+    def target(job_id: JobId, index: Index, offset: Offset = None, max_chars: MaxChars = None) -> Response[Any]:
+        """One target with its content, or with `offset` and `max_chars` of it."""
         api = services()
         slot = run(api.reader.slot(identity(), job_id, index))
-        return _json(200, run(views.with_content(job_id, slot, api.blobs)))
+        return _json(200, run(views.with_content(job_id, slot, api.blobs, offset, max_chars)))
 
     @router.get(
         "/v1/jobs/<job_id>/targets/<index>/content",
         tags=["targets"],
         responses=openapi.content_answers(200, 303, 401, 404, 422, 503),
     )
-    def content(job_id: JobId, index: Index) -> Response[Any]:
-        """A target's content as stored, with its own type. Above 4 MB: 303 to a link that holds for minutes."""
+    def content(job_id: JobId, index: Index, offset: Offset = None, max_chars: MaxChars = None) -> Response[Any]:
+        """A target's content as stored, with its own type. Above 4 MB: 303 to a link that holds for minutes.
+
+        With `offset` or `max_chars`, that part of a text: `sift-chars` says how much there is, `sift-next-offset`
+        where to go on.
+        """
         api = services()
         slot = run(api.reader.slot(identity(), job_id, index))
-        if slot.outcome is not None and slot.outcome.blob and slot.outcome.size > views.INLINE_BYTES:
+        whole = offset is None and max_chars is None
+        if whole and slot.outcome is not None and slot.outcome.blob and slot.outcome.size > views.INLINE_BYTES:
             link = run(api.blobs.link(slot.outcome.blob, LINK_SECONDS))
             return Response(303, headers={"Location": link}, body="")
         data = run(views.read_content(slot, api.blobs))
         media_type = views.target(slot)["media_type"] or "application/octet-stream"
         # Content of the web, served from the API's own origin: it must not run there.
-        safe = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
+        headers = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
+        if not whole:
+            part = excerpts.cut(data, media_type, offset, max_chars)
+            data = part.text.encode()
+            headers["sift-chars"] = str(part.chars)
+            if part.next_offset is not None:
+                headers["sift-next-offset"] = str(part.next_offset)
         # Encoded here: the validation of answers would read bytes as UTF-8.
-        answer = Response(200, content_type=media_type, body=base64.b64encode(data).decode(), headers=safe)
+        answer = Response(200, content_type=media_type, body=base64.b64encode(data).decode(), headers=headers)
         answer.base64_encoded = True
         return answer
 
