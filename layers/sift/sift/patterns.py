@@ -15,7 +15,7 @@ def compile_pattern(pattern: str) -> Any:
 
     Raises ValueError that says what is wrong with it.
     """
-    import re2
+    import re2  # type: ignore[import-untyped]
 
     if not pattern:
         raise ValueError("it is empty")

@@ -236,3 +236,28 @@ def test_a_cursor_that_was_tampered_with_or_is_of_another_job(stage: Stage) -> N
     for cursor in (other, mine[:-1], mine + "A", mine.swapcase(), mine + "=", mine[::-1]):
         reply = stage.get(path, cursor=cursor)
         assert (reply.status, reply.code) == (400, "bad_cursor"), cursor
+
+
+@pytest.mark.parametrize(
+    ("of_job", "of_target", "field"),
+    [
+        ({"jq": "."}, {"grep": "x"}, "grep"),
+        ({}, {"jq": ".", "mode": "article"}, "jq"),
+        ({"pages": "1"}, {"mode": "raw"}, "pages"),
+        ({"mode": "raw"}, {"question": "how?"}, "question"),
+        ({"context": 3}, {}, "context"),
+        ({"grep": "x", "context": 3}, {"grep": None}, "context"),
+    ],
+)
+def test_options_that_do_not_go_together_are_named(
+    stage: Stage, of_job: dict[str, Any], of_target: dict[str, Any], field: str
+) -> None:
+    fitting = {"url": URL, "options": {"mode": "text", "pages": None, "jq": None, "grep": "x", "question": None}}
+    reply = submit(stage, {"targets": [fitting, {"url": URL, "options": of_target}], "options": of_job})
+    assert (reply.status, reply.code, reply.json["index"]) == (422, "unsupported_option", 1)
+    assert reply.json["fields"][0]["field"] == f"targets.1.options.{field}"
+
+
+def test_options_that_only_go_together_with_those_of_the_job(stage: Stage) -> None:
+    body = {"targets": [{"url": URL, "options": {"context": 3}}], "options": {"grep": "x"}}
+    assert stage.request("POST", "/v1/jobs", body).status == 202

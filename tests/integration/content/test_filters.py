@@ -191,3 +191,74 @@ def test_a_question_after_grep_or_jq(server: Loopback, open_pipeline: OpenPipeli
     assert grepped.meta["matches"] == 6
     chosen = read(open_pipeline, server.url("/d"), jq=".stations[]", question="Manara", context=0)
     assert chosen.body.decode() == '<!-- line 2 -->\n\n{"name":"Manara","height":3}\n'
+
+
+# Document, options, and what the content holds or the code that the target fails with.
+COMBINATIONS: list[tuple[str, dict[str, Any], str]] = [
+    ("/page", {"grep": "seven", "context": 1, "mode": "article"}, ": Line seven"),
+    ("/page", {"grep": "Menu", "mode": "page"}, ": Menu of the pier"),
+    ("/page", {"grep": "Menu", "mode": "text", "question": "menu?"}, ": Menu of the pier"),
+    ("/page", {"grep": "<nav>", "mode": "raw", "context": 1}, "1: <!doctype html>"),
+    ("/page", {"question": "Line seven?", "mode": "page"}, "## Ferries"),
+    ("/page", {"question": "Line seven?", "mode": "text", "context": 2}, "Line seven"),
+    ("/page", {"grep": "x", "pages": "1"}, "bad_pages"),
+    ("/page", {"question": "x", "pages": "1"}, "bad_pages"),
+    ("/page", {"jq": "."}, "bad_jq"),
+    ("/page", {"jq": ".", "mode": "article"}, "bad_jq"),
+    ("/page", {"jq": ".", "mode": "raw"}, "bad_jq"),
+    ("/page", {"jq": ".", "grep": "a"}, "bad_grep"),
+    ("/page", {"context": 2}, "unsupported_option"),
+    ("/page", {"context": 2, "mode": "text"}, "unsupported_option"),
+    ("/page", {"question": "x", "mode": "raw"}, "unsupported_option"),
+    ("/pdf", {"grep": "pier", "pages": "3", "context": 2}, "<!-- page 3 -->"),
+    ("/pdf", {"grep": "pier", "pages": "1,3", "question": "gamma?"}, "<!-- page 3, line"),
+    ("/pdf", {"question": "lantern?", "pages": "2-", "mode": "article"}, "<!-- page 2, line"),
+    ("/pdf", {"grep": "alpha", "pages": "2-"}, "no_match"),
+    ("/pdf", {"grep": "alpha", "mode": "raw"}, "unsupported_media"),
+    ("/pdf", {"jq": "."}, "bad_jq"),
+    ("/pdf", {"jq": ".", "pages": "1"}, "bad_jq"),
+    ("/json", {"jq": ".stations[].name", "question": "Manara?"}, '"Manara"'),
+    ("/json", {"jq": ".stations | length", "mode": "text"}, "2"),
+    ("/json", {"jq": ".stations | length", "mode": "raw"}, "2"),
+    ("/json", {"jq": ".stations | length", "context": 1}, "unsupported_option"),
+    ("/json", {"grep": "Brume"}, '1: {"stations"'),
+    ("/json", {"question": "Brume?"}, "Brume"),
+    ("/csv", {"grep": "^b,", "mode": "page"}, "3: b,2"),
+    ("/csv", {"question": "alpha"}, "alpha"),
+    ("/csv", {"jq": "."}, "bad_jq"),
+    ("/image", {"grep": "a"}, "unsupported_media"),
+    ("/image", {"grep": "a", "mode": "raw"}, "unsupported_media"),
+    ("/image", {"question": "a"}, "unsupported_media"),
+    ("/image", {"jq": "."}, "bad_jq"),
+    ("/empty", {"grep": "a"}, "empty"),
+    ("/empty", {"jq": "."}, "empty"),
+]
+
+
+def test_every_sensible_combination_and_a_clear_error_for_every_other(
+    server: Loopback, open_pipeline: OpenPipeline
+) -> None:
+    pdf = make_pdf(["alpha pier", "beta lantern", "gamma pier"])
+    server.routes |= {
+        "/page": respond(PAGE),
+        "/pdf": respond(pdf, content_type="application/pdf"),
+        "/json": respond(STATIONS, content_type="application/json"),
+        "/csv": respond(b"name,n\nalpha,1\nb,2\n", content_type="text/csv"),
+        "/image": respond(b"\x89PNG\r\n\x1a\n" + bytes(100), content_type="image/png"),
+        "/empty": respond(b" ", content_type="application/json"),
+    }
+
+    async def main() -> list[str]:
+        results = []
+        async with open_pipeline() as pipeline:
+            for path, options, _ in COMBINATIONS:
+                try:
+                    content = await pipeline.run(server.url(path), FetchOptions(**options), 60.0)
+                    results.append(content.body.decode())
+                except TargetFailed as error:
+                    results.append(error.code if error.hint else f"{error.code} without a hint")
+        return results
+
+    for (path, options, expected), result in zip(COMBINATIONS, asyncio.run(main()), strict=True):
+        assert expected in result, (path, options, result)
+        assert ("_" in expected) == (result == expected) or expected == "empty", (path, options, result)

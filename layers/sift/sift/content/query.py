@@ -48,7 +48,7 @@ def run_program(program: str, text: str, *, damaged: bool = True) -> tuple[str, 
 
 def _refuse_json(text: str) -> str:
     """Why jq does not read a text as JSON, "" when it does."""
-    import jq
+    import jq  # type: ignore[import-not-found]
 
     try:
         for _ in jq.compile("empty").input_text(text):
