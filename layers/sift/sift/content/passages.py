@@ -53,11 +53,11 @@ def split_passages(text: str, *, markdown: bool = True, paged: bool = False) -> 
     headings: list[tuple[int, str]] = []
     page, first, fence = None, 1, ""
 
-    def flush(before: int) -> None:
+    def flush() -> None:
         body = "\n".join(lines).strip("\n")
-        if body.strip():
-            skipped = next(place for place, line in enumerate(lines) if line.strip())
-            found.append(Passage(first + skipped, before - 1, tuple(line for _, line in headings), body, page))
+        written = [first + place for place, line in enumerate(lines) if line.strip()]
+        if written:
+            found.append(Passage(written[0], written[-1], tuple(line for _, line in headings), body, page))
         lines.clear()
 
     size = 0
@@ -67,7 +67,7 @@ def split_passages(text: str, *, markdown: bool = True, paged: bool = False) -> 
         heading = _HEADING.match(line) if markdown and not fence else None
         gap = not line.strip() and not fence and size >= PASSAGE_CHARS
         if mark or heading or gap or size >= LONGEST_CHARS or (not markdown and size >= PASSAGE_CHARS):
-            flush(number)
+            flush()
             first, size = number, 0
         if mark or heading:
             first = number + 1
@@ -80,7 +80,7 @@ def split_passages(text: str, *, markdown: bool = True, paged: bool = False) -> 
             fence = "" if fence and fenced[1].startswith(fence) else fence or fenced[1]
         lines.append(line)
         size += len(line) + 1
-    flush(number + 1)
+    flush()
     return [part for passage in found for part in _split_long(passage)]
 
 

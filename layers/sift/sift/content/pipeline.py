@@ -12,6 +12,7 @@ from typing import Any
 
 from sift.clashes import find_clash
 from sift.content.addresses import parse_allow
+from sift.content.answers import Answerer
 from sift.content.child import Crashed, ForkServer
 from sift.content.client import Fetched, FetchLimits, GuardedClient
 from sift.content.extraction import PRELOAD
@@ -51,7 +52,8 @@ class PipelineSettings:
 class Pipeline:
     """Fetches and reads targets; lives as long as the execution environment, on one event loop.
 
-    `resolver` and `now` are for tests and for networks with a resolver of their own.
+    `resolver` and `now` are for tests and for networks with a resolver of their own; `answerer` asks the model that
+    answers questions, where there is one.
     """
 
     def __init__(
@@ -61,13 +63,15 @@ class Pipeline:
         resolver: Resolver | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         extractor: ForkServer | None = None,
+        answerer: Answerer | None = None,
     ) -> None:
         self._settings = settings
+        self._answerer = answerer
         self._now = now
         self._own_resolver = SystemResolver() if resolver is None else None
         guard = Guard(resolver or self._own_resolver or SystemResolver(), parse_allow(settings.guard_allow))
         self._client = GuardedClient(
-            guard, settings.user_agent, _tls_context(settings.ca_file), settings.limits, settings.timeouts
+            guard, settings.user_agent, make_tls_context(settings.ca_file), settings.limits, settings.timeouts
         )
         self._extractor = extractor or ForkServer(
             "sift.content.extraction:extract",
@@ -95,6 +99,9 @@ class Pipeline:
                 meta = self._describe(fetched)
                 try:
                     content = await self._read(fetched, options, deadline_s - (time.monotonic() - started))
+                    if options.question is not None and self._answerer is not None:
+                        left_s = deadline_s - (time.monotonic() - started)
+                        content = await self._answerer.answer(options.question, content, left_s)
                 except TargetFailed as error:
                     error.status = error.status or fetched.status
                     error.meta = {**meta, **error.meta}
@@ -182,7 +189,8 @@ def _printable(content_type: str) -> str:
     return content_type.strip() if valid and parse_media_type(content_type) else ""
 
 
-def _tls_context(ca_file: str | None) -> ssl.SSLContext:
+def make_tls_context(ca_file: str | None) -> ssl.SSLContext:
+    """The certificates that connections are checked against: the bundled ones, or those of a file."""
     import certifi
 
     # A file by name: OpenSSL's default paths can be turned by the environment.
