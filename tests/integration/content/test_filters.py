@@ -161,7 +161,7 @@ def test_a_question_is_answered_with_passages(server: Loopback, open_pipeline: O
     text = content.body.decode()
     assert content.media_type == "text/markdown; charset=utf-8"
     assert "## Ferries\n\nLine seven sails at noon." in text
-    assert text.startswith("<!-- lines ")
+    assert text.startswith("<!-- line 7 -->\n\n# Harbour news\n")
     (place,) = content.meta["passages"]
     assert place["headings"] == ["# Harbour news", "## Ferries"]
     assert content.meta["answered_by"] == "passages"
