@@ -157,6 +157,12 @@ def _add_submission(parser: argparse.ArgumentParser) -> None:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mode", choices=MODES, help="what to make of each document (default: auto)")
     parser.add_argument("--pages", metavar="P", help="pages of a PDF: 1-3,7,12- or -1 for the last")
+    parser.add_argument("--grep", metavar="PATTERN", help="only lines that match this RE2 pattern, with their numbers")
+    parser.add_argument("--jq", metavar="PROGRAM", help="what this jq program makes of a JSON document")
+    parser.add_argument("--question", metavar="TEXT", help="only the passages that answer this best")
+    parser.add_argument(
+        "--context", type=int, metavar="N", help="lines around each match, or passages around each answer"
+    )
 
 
 def _add_out(parser: argparse.ArgumentParser) -> None:

@@ -144,9 +144,14 @@ class Sift:
         page = self._json("GET", f"/v1/jobs/{_segment(job_id)}/targets", params=params)
         return cast("list[Slot]", page["targets"]), page.get("next")
 
-    def target(self, job_id: str, index: int) -> Slot:
-        """One slot with its content, or with `content_url` where that is over 4 MB."""
-        return cast(Slot, self._json("GET", f"/v1/jobs/{_segment(job_id)}/targets/{index}"))
+    def target(self, job_id: str, index: int, *, offset: int | None = None, max_chars: int | None = None) -> Slot:
+        """One slot with its content, or with `content_url` where that is over 4 MB.
+
+        With `offset` or `max_chars`: with that part of its text, and `next_offset`, the offset to go on at or None.
+        """
+        asked = {"offset": offset, "max_chars": max_chars}
+        params = {name: str(value) for name, value in asked.items() if value is not None}
+        return cast(Slot, self._json("GET", f"/v1/jobs/{_segment(job_id)}/targets/{index}", params=params))
 
     def content(self, job_id: str, index: int) -> bytes:
         """The stored bytes of one target, of any size."""

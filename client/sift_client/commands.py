@@ -131,9 +131,10 @@ def gather_targets(args: argparse.Namespace) -> list[str | Target]:
     return targets
 
 
-def gather_options(args: argparse.Namespace) -> dict[str, str]:
+def gather_options(args: argparse.Namespace) -> dict[str, Any]:
     """The options for all targets that have none of their own."""
-    return {name: value for name in ("mode", "pages") if (value := getattr(args, name))}
+    names = ("mode", "pages", "grep", "jq", "question", "context")
+    return {name: value for name in names if (value := getattr(args, name)) is not None}
 
 
 def follow_and_show(client: Sift, job: Job, args: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ _EXTENSIONS = {
     "text/xml": "xml",
     "application/xml": "xml",
     "application/json": "json",
+    "application/x-ndjson": "jsonl",
     "application/pdf": "pdf",
 }
 

@@ -70,6 +70,7 @@ class Slot(TypedDict, total=False):
     content: str
     encoding: Literal["base64"]
     content_url: str
+    next_offset: int | None
 
 
 class Target(TypedDict, total=False):

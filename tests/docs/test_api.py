@@ -8,16 +8,17 @@ from typing import Any, get_args
 
 import pytest
 
-from sift.api import application, models, routes, views
-from sift.content import pdf
+from sift.api import application, excerpts, models, routes, views
+from sift.content import filters, grep, passages, pdf, query
 from sift.content.addresses import DEFAULT_PORTS
 from sift.content.client import FetchLimits
 from sift.content.pipeline import PipelineSettings
 from sift.content.responses import _BUSY
 from sift.jobs import MAX_WINDOW
+from sift.patterns import MAX_PATTERN_BYTES
 from sift.services import read as reading
 from sift.services import work
-from sift.targets import FetchOptions, Mode
+from sift.targets import MAX_CONTEXT, MAX_PROGRAM_CHARS, MAX_QUESTION_CHARS, FetchOptions, Mode
 from tests.docs.pages import names, read, rows, section
 from tests.template.document import events, functions, load
 
@@ -113,6 +114,14 @@ SIZES = {
         f"{SETTINGS.extract_s:.0f} s", f"{SETTINGS.child.cpu_s} s", f"{SETTINGS.child.memory_bytes >> 20} MiB",
     ],
     "PDF": [f"{pdf.MAX_PAGES:,}"],
+    "filters": [
+        f"{filters.FILTER_CPU_S:.0f} s", f"{grep.MAX_OUTPUT_BYTES:,} bytes", f"{query.MAX_OUTPUT_CHARS:,} characters",
+        f"reads {grep.MAX_INPUT_BYTES:,}", f"{grep.MAX_MATCHES:,} lines", f"{MAX_PATTERN_BYTES:,} bytes",
+        f"{MAX_PROGRAM_CHARS:,} characters", f"question {MAX_QUESTION_CHARS:,}",
+    ],
+    "`question`": [
+        f"{passages.MOST_PASSAGES} passages", f"{passages.MOST_CHARS:,} characters", f"{passages.MAX_INPUT_CHARS:,}",
+    ],
     "a busy target": [f"{work.BUSY_FOR_SECONDS / 60:.0f} minutes"],
 }  # fmt: skip
 
@@ -134,6 +143,8 @@ def test_numbers_in_the_text_are_those_of_the_code() -> None:
     assert f"{reading.LIST_LOOKS:,} jobs" in jobs
     assert f"1 to {routes.PAGE_SLOTS:,}, default 100" in targets
     assert f"seconds, 0 to {routes.WAIT_SECONDS}" in section(PAGE, "`GET /v1/jobs/{id}`")
+    assert f"1 to {excerpts.MAX_CHARS:,}" in section(PAGE, "`GET /v1/jobs/{id}/targets/{index}/content`")
+    assert f"0 to {MAX_CONTEXT}" in section(PAGE, "Options")
     assert routes.LINK_SECONDS == 5 * 60
     assert "five minutes" in section(PAGE, "`GET /v1/jobs/{id}/targets/{index}/content`")
 

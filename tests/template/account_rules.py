@@ -17,7 +17,9 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _statements(role: dict[str, Any]) -> list[dict[str, Any]]:
-    return [entry for policy in role.get("Policies", []) for entry in policy["PolicyDocument"]["Statement"]]
+    entries = [entry for policy in role.get("Policies", []) for entry in policy["PolicyDocument"]["Statement"]]
+    # A right that hangs on a condition is judged as one that is given.
+    return [entry["Fn::If"][1] if "Fn::If" in entry else entry for entry in entries]
 
 
 def permissions_name_what_they_allow(template: Template) -> Iterator[str]:

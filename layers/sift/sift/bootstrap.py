@@ -129,7 +129,9 @@ def worker() -> Worker:
     from sift.content.pipeline import Pipeline, PipelineSettings  # the other functions do without its packages
 
     config = settings.load(settings.FetchSettings, os.environ)
-    pipeline = Pipeline(PipelineSettings(user_agent=config.user_agent, guard_allow=config.guard_allow))
+    pipeline = Pipeline(
+        PipelineSettings(user_agent=config.user_agent, guard_allow=config.guard_allow), answerer=_answerer(config)
+    )
     store = _store(config)
     return Worker(
         store=store,
@@ -141,6 +143,20 @@ def worker() -> Worker:
         fetch=fetch_with(pipeline.run),
         lease_seconds=config.lease_seconds,
     )
+
+
+def _answerer(config: settings.FetchSettings) -> Any:
+    """What asks the model that answers questions; None where none is configured."""
+    if not config.question_model or not config.gateway_url:
+        return None
+    from sift.content.answers import Answerer
+    from sift.content.pipeline import make_tls_context
+    from sift.gateway import Gateway
+    from sift.secrets import Secret
+
+    arn = config.gateway_secret
+    secret = Secret(_Lazy("secretsmanager"), arn, SystemClock()).read if arn else None
+    return Answerer(Gateway(config.gateway_url, secret, make_tls_context(None)), config.question_model)
 
 
 @functools.cache

@@ -44,6 +44,9 @@ class FetchSettings(Settings):
     lease_seconds: int = Field(ge=1)
     guard_allow: str
     user_agent: str = Field(min_length=1)
+    question_model: str
+    gateway_url: str
+    gateway_secret: str
 
 
 class SweepSettings(Settings):

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
+
+from sift.patterns import MAX_PATTERN_BYTES, compile_pattern
+
+#: Surrounding lines of grep, or neighbouring passages of question.
+MAX_CONTEXT = 20
+MAX_PROGRAM_CHARS = 4_096
+MAX_QUESTION_CHARS = 1_000
 
 Mode = Literal["auto", "article", "page", "text", "raw"]
 
@@ -27,6 +36,61 @@ class FetchOptions(BaseModel):
         max_length=200,
         description="1-based page ranges of a paged document: `1-3,7,12-`; `-1` is the last page.",
     )
+    grep: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_PATTERN_BYTES,
+        description="RE2 pattern; the matching lines with their line numbers.",
+    )
+    jq: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_PROGRAM_CHARS,
+        description="jq program over a JSON document or JSON Lines; one output a line.",
+    )
+    question: str | None = Field(
+        default=None,
+        max_length=MAX_QUESTION_CHARS,
+        description="The passages that answer it best, ranked; with a model configured, an answer that quotes them.",
+    )
+    context: int | None = Field(
+        default=None,
+        strict=True,
+        ge=0,
+        le=MAX_CONTEXT,
+        description="Lines around a match of `grep`, or passages around one of `question`; 0, or 1 with a question.",
+    )
+
+    @field_validator("question")
+    @classmethod
+    def _check_question(cls, question: str | None) -> str | None:
+        if question is not None and not any(character.isalnum() for character in question):
+            raise PydanticCustomError("no_words", "has no word in it")
+        return question
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """The filters that are asked for, JSON-ready; empty without any."""
+        found = {name: getattr(self, name) for name in ("jq", "grep", "question")}
+        asked = {name: value for name, value in found.items() if value is not None}
+        return asked | {"context": self.context} if asked else {}
+
+    @field_validator("grep")
+    @classmethod
+    def _check_pattern(cls, pattern: str | None) -> str | None:
+        if pattern is not None and (reason := _refuse_pattern(pattern)):
+            raise PydanticCustomError("bad_grep", "is no pattern of RE2: {reason}", {"reason": reason})
+        return pattern
+
+
+@functools.lru_cache(maxsize=256)  # a job's pattern is that of each of its targets
+def _refuse_pattern(pattern: str) -> str:
+    """Why RE2 refuses the pattern, or ""."""
+    try:
+        compile_pattern(pattern)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 @dataclass(frozen=True)

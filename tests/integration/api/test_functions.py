@@ -55,7 +55,8 @@ def answers(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> dict[str, Content 
     found: dict[str, Content | Exception] = {}
 
     class Pipeline:
-        def __init__(self, settings: Any) -> None:
+        def __init__(self, settings: Any, answerer: Any) -> None:
+            assert answerer is None
             assert (settings.user_agent, settings.guard_allow) == ("sift/0.1", "")
 
         async def run(self, url: str, options: FetchOptions, deadline_s: float) -> Content:
@@ -112,7 +113,7 @@ def test_an_option_of_another_version_fails_its_target_only(
 ) -> None:
     job_id = stage.submit(URL, f"{URL}2")
     messages = stage.receive()
-    messages[0]["Body"] = json.dumps(json.loads(messages[0]["Body"]) | {"options": {"grep": "x"}})
+    messages[0]["Body"] = json.dumps(json.loads(messages[0]["Body"]) | {"options": {"later": "x"}})
     stage.deployment.functions["fetch"].lambda_handler({"Records": records(messages)}, context())
     slots = stage.get(f"/v1/jobs/{job_id}/targets").json["targets"]
     assert sorted(slot["status"] for slot in slots) == ["done", "failed"]
@@ -192,8 +193,8 @@ def test_the_real_pipeline(stage: Stage, monkeypatch: pytest.MonkeyPatch, site: 
     made: list[pipeline.Pipeline] = []
 
     class Kept(pipeline.Pipeline):
-        def __init__(self, settings: pipeline.PipelineSettings) -> None:
-            super().__init__(settings)
+        def __init__(self, settings: pipeline.PipelineSettings, **rest: Any) -> None:
+            super().__init__(settings, **rest)
             made.append(self)
 
     monkeypatch.setattr(pipeline, "Pipeline", Kept)

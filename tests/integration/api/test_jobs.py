@@ -47,12 +47,12 @@ def test_a_job_from_submit_to_end(stage: Stage) -> None:
 
 
 def test_options_of_a_target_win_over_those_of_the_job(stage: Stage) -> None:
-    targets = [{"url": URL}, {"url": URL, "options": {"mode": "raw"}}, {"url": URL, "options": {"mode": "auto"}}]
+    targets = [{"url": URL}, {"url": URL, "options": {"mode": "page"}}, {"url": URL, "options": {"mode": "auto"}}]
     reply = stage.request("POST", "/v1/jobs", {"targets": targets, "options": {"mode": "text", "pages": "1-2"}})
     assert reply.status == 202
     sent = [json.loads(message["Body"]).get("options") for message in stage.receive()]
     assert sorted(sent, key=str) == sorted(
-        [{"mode": "text", "pages": "1-2"}, {"mode": "raw", "pages": "1-2"}, {"pages": "1-2"}], key=str
+        [{"mode": "text", "pages": "1-2"}, {"mode": "page", "pages": "1-2"}, {"pages": "1-2"}], key=str
     )
 
 

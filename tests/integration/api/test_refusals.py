@@ -117,11 +117,11 @@ def test_a_target_that_is_no_object(stage: Stage, target: Any) -> None:
     [
         {"targets": [{"url": URL, "options": {"mode": "links"}}]},
         {"targets": [{"url": URL, "options": {"mode": "meta"}}]},
-        {"targets": [{"url": URL, "options": {"grep": "x"}}]},
-        {"targets": [{"url": URL, "options": {"jq": "."}}]},
+        {"targets": [{"url": URL, "options": {"grep": "(x"}}]},
+        {"targets": [{"url": URL, "options": {"jq": "." * 5_000}}]},
         {"targets": [{"url": URL, "options": {"headers": {"Cookie": "a"}}}]},
         {"targets": [{"url": URL, "options": 7}]},
-        {**GOOD, "options": {"question": "why?"}},
+        {**GOOD, "options": {"question": "?"}},
         {**GOOD, "options": {"recover": True}},
         {**GOOD, "options": {"context": 3}},
         {**GOOD, "webhook": "https://example.com/hook"},
@@ -298,3 +298,28 @@ def test_a_place_that_is_no_target_of_the_job_is_refused(stage: Stage, place: st
     reply = stage.get(path, cursor=cursors.encode(meta.salt, place))
     assert (reply.status, reply.code) == (400, "bad_cursor")
     assert [slot["index"] for slot in stage.get(path, cursor=cursors.encode(meta.salt, "2")).json["targets"]] == [2]
+
+
+@pytest.mark.parametrize(
+    ("of_job", "of_target", "field"),
+    [
+        ({"jq": "."}, {"grep": "x"}, "grep"),
+        ({}, {"jq": ".", "mode": "article"}, "jq"),
+        ({"pages": "1"}, {"mode": "raw"}, "pages"),
+        ({"mode": "raw"}, {"question": "how?"}, "question"),
+        ({"context": 3}, {}, "context"),
+        ({"grep": "x", "context": 3}, {"grep": None}, "context"),
+    ],
+)
+def test_options_that_do_not_go_together_are_named(
+    stage: Stage, of_job: dict[str, Any], of_target: dict[str, Any], field: str
+) -> None:
+    fitting = {"url": URL, "options": {"mode": "text", "pages": None, "jq": None, "grep": "x", "question": None}}
+    reply = submit(stage, {"targets": [fitting, {"url": URL, "options": of_target}], "options": of_job})
+    assert (reply.status, reply.code, reply.json["index"]) == (422, "unsupported_option", 1)
+    assert reply.json["fields"][0]["field"] == f"targets.1.options.{field}"
+
+
+def test_options_that_only_go_together_with_those_of_the_job(stage: Stage) -> None:
+    body = {"targets": [{"url": URL, "options": {"context": 3}}], "options": {"grep": "x"}}
+    assert stage.request("POST", "/v1/jobs", body).status == 202

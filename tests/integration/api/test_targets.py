@@ -272,3 +272,95 @@ def test_a_long_job_over_several_segments(stage: Stage) -> None:
         cursor = {"cursor": page["next"]}
     assert [(slot["index"], slot["id"]) for slot in found] == [(n, f"id-{n}") for n in range(130)]
     assert sum(slot["status"] == "done" for slot in found) == 10
+
+
+def in_parts(stage: Stage, path: str, max_chars: int) -> str:
+    """A text read to its end by where each part says that it goes on."""
+    parts, offset = [], "0"
+    while True:
+        reply = stage.get(path, offset=offset, max_chars=max_chars)
+        assert (reply.status, reply.size < LAMBDA_BYTES) == (200, True), reply.raw[:300]
+        parts.append(reply.raw.decode())
+        if "sift-next-offset" not in reply.headers:
+            assert int(reply.headers["sift-chars"]) == len("".join(parts))
+            return "".join(parts)
+        assert len(parts[-1]) == max_chars
+        offset = reply.headers["sift-next-offset"]
+
+
+@pytest.mark.parametrize("max_chars", [1, 7, 10, 11])
+def test_a_text_in_parts(stage: Stage, max_chars: int) -> None:
+    value = "日本🦀 eé\r\nab"
+    job_id = finished(stage, [text(value)])
+    assert in_parts(stage, f"/v1/jobs/{job_id}/targets/0/content", max_chars) == value
+
+
+def test_the_ends_of_a_text(stage: Stage) -> None:
+    job_id = finished(stage, [text("0123456789"), text("")])
+    path = f"/v1/jobs/{job_id}/targets"
+    for query, part, following in (
+        ({"offset": 0}, "0123456789", None), ({"max_chars": 3}, "012", "3"), ({"offset": 8, "max_chars": 1}, "8", "9"),
+        ({"offset": 8, "max_chars": 2}, "89", None), ({"offset": 9, "max_chars": 5}, "9", None),
+        ({"offset": 10}, "", None),
+    ):  # fmt: skip
+        reply = stage.get(f"{path}/0/content", **query)
+        assert (reply.status, reply.raw.decode(), reply.headers["sift-chars"]) == (200, part, "10")
+        assert reply.headers.get("sift-next-offset") == following
+        assert reply.headers["content-type"] == "text/markdown; charset=utf-8"
+        slot = stage.get(f"{path}/0", **query).json
+        assert (slot["content"], slot["chars"]) == (part, 10)
+        assert slot["next_offset"] == (None if following is None else int(following))
+    assert stage.get(f"{path}/1/content", offset=0).raw == b""
+    assert "next_offset" not in stage.get(f"{path}/0").json
+    reply = stage.get(f"{path}/0/content", offset=11)
+    assert (reply.status, reply.code, reply.json["chars"]) == (422, "invalid_request", 10)
+    assert reply.json["fields"][0]["field"] == "offset"
+
+
+def test_a_text_over_four_megabytes_in_parts(stage: Stage) -> None:
+    value = "".join(f"{number} 日本語\n" for number in range(400_000))
+    job_id = finished(stage, [text(value)])
+    path = f"/v1/jobs/{job_id}/targets/0"
+    assert len(value.encode()) > 4_000_000
+    assert in_parts(stage, f"{path}/content", 1_000_000) == value
+    slot = stage.get(path, offset=3_000_000, max_chars=20).json
+    assert (slot["content"], slot["next_offset"], slot["chars"]) == (value[3_000_000:3_000_020], 3_000_020, len(value))
+    assert "content_url" not in slot
+
+
+@pytest.mark.parametrize("kind", ["emoji", "controls", "quotes"])
+def test_the_largest_part_of_a_heavy_text_fits_an_answer(stage: Stage, kind: str) -> None:
+    value = HEAVY[kind][:1] * 1_500_000
+    job_id = finished(stage, [text(value)])
+    path = f"/v1/jobs/{job_id}/targets/0"
+    assert in_parts(stage, f"{path}/content", 1_000_000) == value
+    for query in ({"max_chars": 1_000_000}, {"offset": 0}):
+        reply = stage.get(path, **query)
+        assert (reply.status, reply.size < LAMBDA_BYTES) == (200, True)
+        assert len(reply.json["content"]) == reply.json["next_offset"] > 100_000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("offset", wrong) for wrong in ("-1", "+1", "01", "1.0", "1e3", " 1", "", "1_000", "x", "\uff11", "9" * 30)],
+        *[("max_chars", wrong) for wrong in ("0", "-5", "1000001", "00", "10 ", "ten")],
+    ],
+)
+def test_what_is_no_place_in_a_text(stage: Stage, name: str, value: str) -> None:
+    job_id = finished(stage, [text("0123456789")])
+    for path in ("", "/content"):
+        reply = stage.get(f"/v1/jobs/{job_id}/targets/0{path}", **{name: value})
+        assert (reply.status, reply.code) == (422, "invalid_request")
+        assert reply.json["fields"][0]["field"] == name
+
+
+def test_only_text_has_parts(stage: Stage) -> None:
+    latin = Content(b"caf\xe9", "text/plain; charset=iso-8859-1")
+    job_id = finished(stage, [Content(b"%PDF-1.7", "application/pdf"), latin, NOT_THERE])
+    for index in (0, 1):
+        for path in ("", "/content"):
+            reply = stage.get(f"/v1/jobs/{job_id}/targets/{index}{path}", offset=0, max_chars=2)
+            assert (reply.status, reply.code) == (422, "invalid_request")
+    assert stage.get(f"/v1/jobs/{job_id}/targets/2/content", offset=0).status == 404
+    assert stage.get(f"/v1/jobs/{job_id}/targets/2", offset=0).json["status"] == "failed"

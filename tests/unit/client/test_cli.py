@@ -37,6 +37,12 @@ def test_run_writes_the_content_and_prints_the_table(api: FakeApi, folder: Path,
     assert (folder / "out/job_1/0000-a.md").read_text() == "# Größe"
 
 
+def test_filters_are_options_of_every_target(api: FakeApi, folder: Path, capsys: Captured) -> None:
+    asked = ["--grep=-?pier", "--question", "how high?", "--context", "0", "--jq", ".a"]
+    assert main(["submit", A, *asked]) == 0
+    assert api.bodies[0]["options"] == {"grep": "-?pier", "jq": ".a", "question": "how high?", "context": 0}
+
+
 def test_partial_is_3_and_shows_the_error_and_its_hint(api: FakeApi, folder: Path, capsys: Captured) -> None:
     api.on_look = lambda: (api.finish(0), api.fail(1))  # type: ignore[func-returns-value]
     assert main(["run", A, B]) == 3

@@ -46,6 +46,8 @@ def test_one_target_and_its_bytes(client: Sift, api: FakeApi) -> None:
     api.finish(0, "Größe")
     assert client.target("job_1", 0)["content"] == "Größe"
     assert client.content("job_1", 0) == "Größe".encode()
+    client.target("job_1", 0, offset=0, max_chars=3)
+    assert api.requests[-1] == "GET /v1/jobs/job_1/targets/0?offset=0&max_chars=3"
 
 
 def test_wait_returns_the_end(client: Sift, api: FakeApi) -> None:

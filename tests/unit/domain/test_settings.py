@@ -22,6 +22,9 @@ ALL = {
     "LEASE_SECONDS": "100",
     "GUARD_ALLOW": "",
     "USER_AGENT": "sift/0.1",
+    "QUESTION_MODEL": "",
+    "GATEWAY_URL": "",
+    "GATEWAY_SECRET": "",
     "VISIBILITY_SECONDS": "540",
 }
 MODELS: list[type[settings.Settings]] = [settings.ApiSettings, settings.FetchSettings, settings.SweepSettings]

@@ -133,6 +133,9 @@ class Target(BaseModel):
     content: str | None = Field(default=None, description="When asked for, finished, and at most 4 MB.")
     encoding: Literal["base64"] | None = Field(default=None, description="Set where `content` is not UTF-8 text.")
     content_url: str | None = Field(default=None, description="Where to read content that is over 4 MB.")
+    next_offset: int | None = Field(
+        default=None, description="With `offset` or `max_chars`: the `offset` to go on at; null at the end."
+    )
 
 
 class TargetPage(BaseModel):

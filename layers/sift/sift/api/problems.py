@@ -11,6 +11,8 @@ from aws_lambda_powertools.event_handler import Response
 
 from sift import errors
 from sift.api.models import Problem
+from sift.clashes import Clash
+from sift.targets import FetchOptions
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -111,7 +113,7 @@ def refuse_fields(found: Sequence[Mapping[str, Any]]) -> errors.RequestRefused:
         return errors.Invalid("no_targets", detail, 'Send {"targets": [{"url": "https://..."}]}.', extra=extra)
     if path[0] == "options" or "options" in path[2:3] or path[0] == "webhook":
         return errors.Invalid(
-            "unsupported_option", detail, "Options: mode (auto, article, page, text, raw), pages.", extra=extra
+            "unsupported_option", detail, f"The options are {', '.join(FetchOptions.model_fields)}.", extra=extra
         )
     if path[0] == "targets":
         if len(path) > 1:
@@ -119,3 +121,10 @@ def refuse_fields(found: Sequence[Mapping[str, Any]]) -> errors.RequestRefused:
         hint = "A target is an object with `url` (http or https), `options` and `id`."
         return errors.Invalid("invalid_target", detail, hint, extra=extra)
     return errors.Invalid("invalid_request", detail, "See /docs for what this route takes.", extra=extra)
+
+
+def refuse_clash(index: int, clash: Clash) -> errors.RequestRefused:
+    """The refusal of a target whose options, its own and those of the job, do not go together."""
+    field = f"targets.{index}.options.{clash.option}"
+    extra = {"index": index, "fields": [{"field": field, "detail": clash.detail}]}
+    return errors.Invalid("unsupported_option", f"{field}: {clash.detail}", clash.hint, extra=extra)

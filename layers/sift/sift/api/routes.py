@@ -14,10 +14,11 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 from pydantic import Field
 
 import sift
-from sift.api import cursors, openapi, views
+from sift.api import cursors, excerpts, openapi, problems, views
 from sift.api.models import Health, Job, JobPage, JobRequest, Target, TargetPage
 from sift.api.queries import PLAIN_FLAG, PLAIN_NUMBER
 from sift.bootstrap import Api, run
+from sift.clashes import find_clash
 from sift.clock import SystemClock
 from sift.errors import Invalid
 from sift.identity import Identity
@@ -25,6 +26,7 @@ from sift.jobs import Kind, Meta, State, Status
 from sift.services.read import Slot
 from sift.services.submit import Request, Submitted
 from sift.store.ports import Spec
+from sift.targets import FetchOptions
 
 #: A presigned link is short-lived: it is followed at once.
 LINK_SECONDS = 300
@@ -34,9 +36,20 @@ PAGE_SLOTS = 1_000
 PAGE_JOBS = 100
 KEY_CHARS = 255
 
+
 JobId = Annotated[str, Path(description="The job's id.")]
 Index = Annotated[int, PLAIN_NUMBER, Path(description="The target's place in the job, from 0.")]
 Cursor = Annotated[str | None, Query(description="`next` of the page before.")]
+Offset = Annotated[
+    int | None,
+    PLAIN_NUMBER,
+    Query(ge=0, le=10**9, description="Of a text: the first character to answer, from 0."),
+]
+MaxChars = Annotated[
+    int | None,
+    PLAIN_NUMBER,
+    Query(ge=1, le=excerpts.MAX_CHARS, description="Of a text: how many characters to answer at most."),
+]
 Word = Literal["pending", "running", "done", "failed", "cancelled"]
 
 _clock = SystemClock()
@@ -150,30 +163,41 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         tags=["targets"],
         responses=openapi.answers(Target, 200, 401, 404, 422, 503),
     )
-    def target(job_id: JobId, index: Index) -> Response[Any]:
-        """One target with its content."""
+    def target(job_id: JobId, index: Index, offset: Offset = None, max_chars: MaxChars = None) -> Response[Any]:
+        """One target with its content, or with `offset` and `max_chars` of it."""
         api = services()
         slot = run(api.reader.slot(identity(), job_id, index))
-        return _json(200, run(views.with_content(job_id, slot, api.blobs)))
+        return _json(200, run(views.with_content(job_id, slot, api.blobs, offset, max_chars)))
 
     @router.get(
         "/v1/jobs/<job_id>/targets/<index>/content",
         tags=["targets"],
         responses=openapi.content_answers(200, 303, 401, 404, 422, 503),
     )
-    def content(job_id: JobId, index: Index) -> Response[Any]:
-        """A target's content as stored, with its own type. Above 4 MB: 303 to a link that holds for minutes."""
+    def content(job_id: JobId, index: Index, offset: Offset = None, max_chars: MaxChars = None) -> Response[Any]:
+        """A target's content as stored, with its own type. Above 4 MB: 303 to a link that holds for minutes.
+
+        With `offset` or `max_chars`, that part of a text: `sift-chars` says how much there is, `sift-next-offset`
+        where to go on.
+        """
         api = services()
         slot = run(api.reader.slot(identity(), job_id, index))
-        if slot.outcome is not None and slot.outcome.blob and slot.outcome.size > views.INLINE_BYTES:
+        whole = offset is None and max_chars is None
+        if whole and slot.outcome is not None and slot.outcome.blob and slot.outcome.size > views.INLINE_BYTES:
             link = run(api.blobs.link(slot.outcome.blob, LINK_SECONDS))
             return Response(303, headers={"Location": link}, body="")
         data = run(views.read_content(slot, api.blobs))
         media_type = views.target(slot)["media_type"] or "application/octet-stream"
         # Content of the web, served from the API's own origin: it must not run there.
-        safe = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
+        headers = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
+        if not whole:
+            part = excerpts.cut(data, media_type, offset, max_chars)
+            data = part.text.encode()
+            headers["sift-chars"] = str(part.chars)
+            if part.next_offset is not None:
+                headers["sift-next-offset"] = str(part.next_offset)
         # Encoded here: the validation of answers would read bytes as UTF-8.
-        answer = Response(200, content_type=media_type, body=base64.b64encode(data).decode(), headers=safe)
+        answer = Response(200, content_type=media_type, body=base64.b64encode(data).decode(), headers=headers)
         answer.base64_encoded = True
         return answer
 
@@ -201,8 +225,10 @@ def _read(request: JobRequest, key: str | None) -> Request:
         raise Invalid("invalid_request", f"Idempotency-Key: longer than {KEY_CHARS} characters", "Use a shorter key.")
     defaults = request.options.model_dump(exclude_unset=True)
     specs = []
-    for target in request.targets:
-        merged = type(target.options).model_validate(defaults | target.options.model_dump(exclude_unset=True))
+    for index, target in enumerate(request.targets):
+        merged = FetchOptions.model_validate(defaults | target.options.model_dump(exclude_unset=True))
+        if clash := find_clash(merged):
+            raise problems.refuse_clash(index, clash)
         specs.append(Spec(target.url, merged.model_dump(exclude_defaults=True), target.id))
     return Request(
         targets=specs,

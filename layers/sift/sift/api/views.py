@@ -6,6 +6,7 @@ import base64
 import json
 from typing import Any
 
+from sift.api.excerpts import MAX_CHARS, cut, is_text
 from sift.api.models import Job
 from sift.blobs.ports import Blobs
 from sift.clock import rfc3339
@@ -67,11 +68,25 @@ def target(slot: Slot) -> dict[str, Any]:
     }
 
 
-async def with_content(job_id: str, slot: Slot, blobs: Blobs) -> dict[str, Any]:
-    """The body of a `Target` with its content, or with `content_url` where that is too large for JSON."""
+async def with_content(
+    job_id: str, slot: Slot, blobs: Blobs, offset: int | None = None, max_chars: int | None = None
+) -> dict[str, Any]:
+    """The body of a `Target` with its content, or with `content_url` where that is too large for JSON.
+
+    With `offset` or `max_chars`: with that part of it, and `next_offset`, the place to go on, or null at its end.
+    """
     body = target(slot)
     if slot.outcome is None or slot.outcome.status != "done":
         return body
+    if offset is not None or max_chars is not None:
+        data = await read_content(slot, blobs)
+        most = MAX_CHARS // 2 if max_chars is None else max_chars  # in JSON a character may be twelve bytes
+        while True:
+            part = cut(data, body["media_type"] or "", offset, most)
+            full = body | {"chars": part.chars, "content": part.text, "next_offset": part.next_offset}
+            if weight(full) <= PAGE_BYTES or most == 1:
+                return full
+            most //= 2
     url = f"/v1/jobs/{job_id}/targets/{slot.index}/content"
     if slot.outcome.size > INLINE_BYTES:
         return body | {"content_url": url}
@@ -104,9 +119,7 @@ def _text(data: bytes, media_type: str) -> str | None:
     `raw` keeps what the server sent, in whatever encoding. UTF-16 and UTF-32 of ASCII characters are valid UTF-8, with
     a NUL beside each character; no text that anybody means has one.
     """
-    kind = media_type.partition(";")[0].strip().lower()
-    textual = kind.startswith("text/") or kind.endswith(("json", "xml"))
-    if not textual:
+    if not is_text(media_type):
         return None
     try:
         text = data.decode("utf-8")

@@ -26,9 +26,13 @@ _BOOT = (
 
 
 class Crashed(TargetFailed):
-    """A child died of a signal while it held the document: a caller with another parser may try that one."""
+    """A child died of a signal while it held the document: a caller with another parser may try that one.
 
-    def __init__(self) -> None:
+    `signal` is its number.
+    """
+
+    def __init__(self, signal: int) -> None:
+        self.signal = signal
         super().__init__("damaged", "The document broke its reader.", "Use mode raw to get the bytes.")
 
 
@@ -218,7 +222,7 @@ def _judge(answer: bytes, status: int, overdue: bool) -> tuple[dict[str, Any], b
     if code in (frames.OUT_OF_MEMORY, -signal.SIGKILL):
         raise TargetFailed("too_large", "The document needs more memory than it may use.")
     if code < 0:
-        raise Crashed
+        raise Crashed(-code)
     if code != 0:
         raise TargetFailed("damaged", "The document cannot be read.", "Use mode raw to get the bytes.")
     try:

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from sift.clashes import find_clash
 from sift.content.addresses import parse_allow
+from sift.content.answers import Answerer
 from sift.content.child import Crashed, ForkServer
 from sift.content.client import Fetched, FetchLimits, GuardedClient
 from sift.content.extraction import PRELOAD
+from sift.content.filters import OVERTIME, overtime
 from sift.content.guard import Guard, Resolver, SystemResolver
 from sift.content.pages import check_ranges
 from sift.content.sandbox import ChildLimits
@@ -49,7 +52,8 @@ class PipelineSettings:
 class Pipeline:
     """Fetches and reads targets; lives as long as the execution environment, on one event loop.
 
-    `resolver` and `now` are for tests and for networks with a resolver of their own.
+    `resolver` and `now` are for tests and for networks with a resolver of their own; `answerer` asks the model that
+    answers questions, where there is one.
     """
 
     def __init__(
@@ -59,13 +63,15 @@ class Pipeline:
         resolver: Resolver | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         extractor: ForkServer | None = None,
+        answerer: Answerer | None = None,
     ) -> None:
         self._settings = settings
+        self._answerer = answerer
         self._now = now
         self._own_resolver = SystemResolver() if resolver is None else None
         guard = Guard(resolver or self._own_resolver or SystemResolver(), parse_allow(settings.guard_allow))
         self._client = GuardedClient(
-            guard, settings.user_agent, _tls_context(settings.ca_file), settings.limits, settings.timeouts
+            guard, settings.user_agent, make_tls_context(settings.ca_file), settings.limits, settings.timeouts
         )
         self._extractor = extractor or ForkServer(
             "sift.content.extraction:extract",
@@ -81,18 +87,21 @@ class Pipeline:
         Raises TargetFailed with a target code (`meta` then holds what is known) or TargetBusy.
         """
         started = time.monotonic()
+        if clash := find_clash(options):
+            raise TargetFailed(clash.code, clash.detail, clash.hint)
         if options.pages is not None:
             check_ranges(options.pages)
-            if options.mode == "raw":
-                raise TargetFailed("bad_pages", "Raw content has no pages.", "Leave `pages` out, or the mode raw.")
         try:
             async with asyncio.timeout(deadline_s):
-                if options.mode != "raw":
+                if options.mode != "raw" or options.filters:
                     self._extractor.start()  # it loads its libraries while the page is on its way
                 fetched = await self._client.fetch(url, deadline_s)
                 meta = self._describe(fetched)
                 try:
                     content = await self._read(fetched, options, deadline_s - (time.monotonic() - started))
+                    if options.question is not None and self._answerer is not None:
+                        left_s = deadline_s - (time.monotonic() - started)
+                        content = await self._answerer.answer(options.question, content, left_s)
                 except TargetFailed as error:
                     error.status = error.status or fetched.status
                     error.meta = {**meta, **error.meta}
@@ -121,6 +130,7 @@ class Pipeline:
             "bytes": len(fetched.body),
             "chars": None,
             "pages": None,
+            "matches": None,
             "truncated": False,
             "redirects": list(fetched.hops),
             "fetched_at": self._now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -128,7 +138,7 @@ class Pipeline:
         }
 
     async def _read(self, fetched: Fetched, options: FetchOptions, left_s: float) -> Content:
-        if options.mode == "raw":
+        if options.mode == "raw" and not options.filters:
             media_type = parse_media_type(fetched.content_type) or sniff(fetched.body, "").media_type
             return Content(fetched.body, _printable(fetched.content_type) or media_type, {"media_type": media_type})
         head = {
@@ -137,15 +147,23 @@ class Pipeline:
             "mode": options.mode,
             "pages": options.pages,
             "engine": "pdfium",
+            "filters": options.filters,
         }
         wall_s = max(0.1, min(self._settings.extract_s, left_s))
         try:
             answer, body = await self._extractor.run(head, fetched.body, wall_s)
-        except Crashed:
+        except Crashed as crash:
+            # jq aborts where memory runs out, and with it the child; before it, a JSON document is only decoded.
+            if crash.signal == OVERTIME or options.jq is not None:
+                raise overtime() from crash
             if sniff(fetched.body, fetched.content_type).kind != "pdf":
                 raise
             # pdfium aborts where memory runs out; pypdf counts for itself and says what is wrong.
             answer, body = await self._extractor.run({**head, "engine": "pypdf"}, fetched.body, wall_s)
+        except TargetFailed as error:
+            if options.jq is not None and error.code == "too_large":
+                raise overtime() from error
+            raise
         return _open(answer, body)
 
 
@@ -171,7 +189,8 @@ def _printable(content_type: str) -> str:
     return content_type.strip() if valid and parse_media_type(content_type) else ""
 
 
-def _tls_context(ca_file: str | None) -> ssl.SSLContext:
+def make_tls_context(ca_file: str | None) -> ssl.SSLContext:
+    """The certificates that connections are checked against: the bundled ones, or those of a file."""
     import certifi
 
     # A file by name: OpenSSL's default paths can be turned by the environment.
