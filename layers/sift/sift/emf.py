@@ -54,6 +54,7 @@ def published(handler: Handler) -> Handler:
         try:
             return handler(event, context)
         finally:
+            metrics.send_to(None)
             sink.flush()
 
     return measured

@@ -50,6 +50,8 @@ def test_one_line_for_each_dimension(capsys: Captured) -> None:
     assert (timeout["code"], timeout["TargetErrors"], other["code"]) == ("timeout", [1], "other")
     handler({}, None)
     assert len(lines(capsys)) == 3, "nothing is told twice"
+    metrics.add(metrics.JOBS_CREATED)
+    assert lines(capsys) == [], "between invocations nothing is gathered"
 
 
 def test_what_a_failing_handler_measured_is_told(capsys: Captured) -> None:
