@@ -33,6 +33,7 @@ class Loopback:
     routes: dict[str, bytes | list[bytes] | Answer] = field(default_factory=dict)
     requests: list[bytes] = field(default_factory=list)
     tls: ssl.SSLContext | None = None
+    connections: int = 0
 
     def __post_init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -60,6 +61,7 @@ class Loopback:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
+            self.connections += 1
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:

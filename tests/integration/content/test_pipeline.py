@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import zlib
-from typing import Any
 
 import brotli
 import pytest
@@ -19,7 +18,7 @@ from sift.content.sandbox import ChildLimits
 from sift.content.transport import PhaseTimeouts
 from sift.errors import TargetBusy, TargetFailed
 from sift.targets import Content, FetchOptions
-from tests.integration.content.conftest import LoopbackResolver, OpenPipeline
+from tests.integration.content.conftest import LoopbackResolver, OpenPipeline, failure, run
 from tests.integration.content.loopback import Loopback, respond
 from tests.unit.content.documents import make_encrypted_pdf, make_pdf, make_pdf_bomb
 
@@ -28,42 +27,6 @@ PAGE = (
     "<!doctype html><html lang=en><head><title>News</title></head><body><nav>Menu</nav><article>"
     f"<h1>Harbour news</h1><p>{PROSE * 4}</p></article><footer>Imprint of the site</footer></body></html>"
 ).encode()
-BLOCKED = [
-    "http://127.0.0.1/",
-    "//127.0.0.1/",
-    "//2130706433/",
-    "http://0x7f000001/",
-    "http://[::1]/",
-    "http://[::ffff:127.0.0.1]/",
-    "http://169.254.169.254/latest/meta-data/",
-    "http://168.63.129.16/",
-    "http://localhost/",
-    "http://metadata.google.internal/",
-    "http://user@127.0.0.1/",
-    "http://127.0.0.1 .public.test/",
-    "http:\\\\127.0.0.1\\",
-    "/\\127.0.0.1/",
-    "file:///etc/passwd",
-    "gopher://127.0.0.1:6379/_x",
-    "http://private.test/",
-    "http://127.0.0.1:9/",
-]
-
-
-def run(open_pipeline: OpenPipeline, url: str, *, deadline_s: float = 30.0, **settings: Any) -> Content:
-    options = FetchOptions(**settings.pop("options", {}))
-
-    async def main() -> Content:
-        async with open_pipeline(**settings) as pipeline:
-            return await pipeline.run(url, options, deadline_s)
-
-    return asyncio.run(main())
-
-
-def failure(open_pipeline: OpenPipeline, url: str, **settings: Any) -> TargetFailed:
-    with pytest.raises(TargetFailed) as caught:
-        run(open_pipeline, url, **settings)
-    return caught.value
 
 
 def test_an_article(server: Loopback, open_pipeline: OpenPipeline) -> None:
@@ -252,70 +215,6 @@ def test_redirects_are_followed_and_noted(server: Loopback, open_pipeline: OpenP
     meta = run(open_pipeline, server.url("/a")).meta
     assert meta["redirects"] == [server.url("/a"), server.url("/b?x=1")]
     assert (meta["url"], meta["final_url"]) == (server.url("/a"), server.url("/c"))
-
-
-@pytest.mark.parametrize("location", BLOCKED)
-def test_a_redirect_is_checked_like_any_address(server: Loopback, open_pipeline: OpenPipeline, location: str) -> None:
-    server.routes["/a"] = respond(status=302, headers=(f"Location: {location}",))
-    resolver = LoopbackResolver({"private.test": [["10.0.0.1"]]})
-    error = failure(open_pipeline, server.url("/a"), resolver=resolver)
-    assert error.code in ("blocked_address", "invalid_url")
-    assert server.paths() == ["/a"]
-
-
-def test_a_location_in_latin_1_is_followed(server: Loopback, open_pipeline: OpenPipeline) -> None:
-    server.routes["/a"] = respond(status=302, headers=("Location: /grüße".encode("latin-1"),))
-    server.routes["/gr%FC%DFe"] = respond(PAGE)
-    assert run(open_pipeline, server.url("/a")).meta["final_url"] == server.url("/gr%FC%DFe")
-
-
-@pytest.mark.parametrize("hops", [10, 11])
-def test_ten_redirects_and_no_more(server: Loopback, open_pipeline: OpenPipeline, hops: int) -> None:
-    for number in range(hops):
-        server.routes[f"/{number}"] = respond(status=301, headers=(f"Location: /{number + 1}",))
-    server.routes[f"/{hops}"] = respond(PAGE)
-    if hops == 10:
-        assert len(run(open_pipeline, server.url("/0")).meta["redirects"]) == 10
-    else:
-        assert failure(open_pipeline, server.url("/0")).code == "too_many_redirects"
-
-
-def test_a_redirect_loop_ends(server: Loopback, open_pipeline: OpenPipeline) -> None:
-    server.routes["/a"] = respond(status=302, headers=("Location: /a",))
-    assert failure(open_pipeline, server.url("/a")).code == "too_many_redirects"
-
-
-def test_meta_refresh_is_not_followed(server: Loopback, open_pipeline: OpenPipeline) -> None:
-    server.routes["/a"] = respond(b'<meta http-equiv="refresh" content="0; url=/b">' + PAGE)
-    run(open_pipeline, server.url("/a"))
-    assert server.paths() == ["/a"]
-
-
-def test_a_record_that_moves_is_checked_again(server: Loopback, open_pipeline: OpenPipeline) -> None:
-    resolver = LoopbackResolver({"flip.test": [["127.0.0.1"], ["169.254.169.254"]]})
-    server.routes["/a"] = respond(status=302, headers=("Connection: keep-alive", "Location: /b"))
-    server.routes["/b"] = respond(PAGE)
-    error = failure(open_pipeline, server.url("/a", "flip.test"), resolver=resolver)
-    assert error.code == "blocked_address"
-    assert server.paths() == ["/a"]
-    assert resolver.asked == ["flip.test", "flip.test"]
-
-
-def test_the_name_is_resolved_once_for_one_connection(server: Loopback, open_pipeline: OpenPipeline) -> None:
-    resolver = LoopbackResolver({"flip.test": [["127.0.0.1"], ["169.254.169.254"]]})
-    server.routes["/b"] = respond(PAGE)
-    run(open_pipeline, server.url("/b", "flip.test"), resolver=resolver)
-    assert f"Host: flip.test:{server.port}".encode() in server.requests[0]
-
-
-def test_a_proxy_in_the_environment_is_not_used(
-    server: Loopback, open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-    server.routes["/a"] = respond(PAGE)
-    assert run(open_pipeline, server.url("/a")).meta["status"] == 200
-    assert server.paths() == ["/a"]
 
 
 def test_cookies_live_within_one_target(server: Loopback, open_pipeline: OpenPipeline) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from urllib.parse import urljoin
 
 import httpcore2
 import httpx2
@@ -19,6 +18,7 @@ from sift.content.responses import (
     check_status,
     is_refused,
     is_tls_failure,
+    join,
     read_codings,
     read_location,
 )
@@ -120,7 +120,7 @@ class GuardedClient:
                 cookies.extract_cookies(httpx2.Response(raw.status, headers=head, request=request))
                 location = read_location(raw.headers) if raw.status in (301, 302, 303, 307, 308) else None
                 if location is not None:
-                    return urljoin(url.url, location)
+                    return join(url.url, location)
                 check_status(raw.status, head)
                 return raw.status, head.get("content-type", ""), await self._read(raw, head)
         except httpcore2.TimeoutException as error:

@@ -15,6 +15,7 @@ from sift.content.addresses import parse_allow
 from sift.content.answers import Answerer
 from sift.content.child import Crashed, ForkServer
 from sift.content.client import Fetched, FetchLimits, GuardedClient
+from sift.content.denials import parse_deny
 from sift.content.extraction import PRELOAD
 from sift.content.filters import OVERTIME, overtime
 from sift.content.guard import Guard, Resolver, SystemResolver
@@ -33,12 +34,14 @@ class PipelineSettings:
     """All that a pipeline can be told.
 
     `guard_allow`: `address-or-cidr[:port]`, comma-separated; "" is the public internet and nothing beyond.
+    `guard_deny`: host names, addresses and CIDRs, comma-separated, that are refused all the same.
     `ca_file`: certificates to trust in place of the bundled ones, for networks with their own authority.
     `children`: documents parsed at the same time; each may use `child.memory_bytes`, so their sum
     must fit the function's memory. `extract_s`: wall seconds for one document.
     """
 
     guard_allow: str = ""
+    guard_deny: str = ""
     user_agent: str = "sift/0.1"
     ca_file: str | None = None
     limits: FetchLimits = field(default_factory=FetchLimits)
@@ -69,7 +72,11 @@ class Pipeline:
         self._answerer = answerer
         self._now = now
         self._own_resolver = SystemResolver() if resolver is None else None
-        guard = Guard(resolver or self._own_resolver or SystemResolver(), parse_allow(settings.guard_allow))
+        guard = Guard(
+            resolver or self._own_resolver or SystemResolver(),
+            parse_allow(settings.guard_allow),
+            parse_deny(settings.guard_deny),
+        )
         self._client = GuardedClient(
             guard, settings.user_agent, make_tls_context(settings.ca_file), settings.limits, settings.timeouts
         )

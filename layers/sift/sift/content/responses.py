@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import re
 import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from urllib.parse import urljoin
 
 import httpx2
 
@@ -19,6 +21,7 @@ MAX_RETRY_AFTER_S = 86_400.0
 # Passing troubles by their definition (RFC 9110, 6585, 8470; 52x are Cloudflare's for an origin that is away).
 # 500 is not among them: a page that breaks its server breaks it again.
 _BUSY = frozenset({408, 425, 429, 502, 503, 504, 520, 521, 522, 523, 524})
+_NO_HOST = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//(?:[/?#]|$)|https?:/(?!/)", re.IGNORECASE)
 _NAMES = {401: "It asks for credentials.", 403: "It refuses this reader.", 404: "There is no such page."}
 
 
@@ -61,8 +64,25 @@ def read_location(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
         text = "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in value)
     if any(character < " " or character in "\x7f\\" for character in text):
         # Refused here, as urljoin would drop tabs and line ends in silence.
-        raise TargetFailed("invalid_url", "A redirect leads to an address that is not valid.")
+        raise _bad_redirect()
     return text.replace(" ", "%20")
+
+
+def join(base: str, location: str) -> str:
+    """The absolute address of a redirect. Raises TargetFailed invalid_url."""
+    if _NO_HOST.match(location):
+        # urljoin would stay on the host it has, and a browser take the next word for the host.
+        raise _bad_redirect()
+    try:
+        return urljoin(base, location)
+    except ValueError as error:
+        raise _bad_redirect() from error
+
+
+def _bad_redirect() -> TargetFailed:
+    return TargetFailed(
+        "invalid_url", "A redirect leads to an address that is not valid.", "Send the address that you want to reach."
+    )
 
 
 def read_codings(headers: httpx2.Headers) -> list[str]:
