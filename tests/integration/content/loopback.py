@@ -34,10 +34,13 @@ class Loopback:
     requests: list[bytes] = field(default_factory=list)
     tls: ssl.SSLContext | None = None
     connections: int = 0
+    host: str = "127.0.0.1"
+    port: int = 0
 
     def __post_init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        self._listener = socket.create_server((self.host, self.port), family=family)
+        self.port = self._listener.getsockname()[1]
         self._stopped = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -46,7 +49,7 @@ class Loopback:
 
     @property
     def allow(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def paths(self) -> list[str]:
         return [request.split(b" ", 2)[1].decode() for request in self.requests]

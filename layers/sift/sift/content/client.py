@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
 import httpcore2
@@ -16,14 +16,24 @@ from sift.content.responses import (
     SUPPORTED_CODINGS,
     check_length,
     check_status,
+    is_oversized,
     is_refused,
+    is_reset,
     is_tls_failure,
     join,
     read_codings,
     read_location,
 )
-from sift.content.transport import PhaseTimeouts, exchange
+from sift.content.transport import Phase, PhaseTimeouts, Progress, exchange
 from sift.errors import TargetBusy, TargetFailed
+
+_LATE: Mapping[Phase, str] = {
+    "dns": "The host name was not resolved in time.",
+    "connect": "The server did not take the connection in time.",
+    "tls": "The TLS handshake did not end in time.",
+    "headers": "The server did not answer in time.",
+    "body": "The document did not arrive in time.",
+}
 
 
 @dataclass(frozen=True)
@@ -76,21 +86,30 @@ class GuardedClient:
         Raises TargetFailed (invalid_url, blocked_address, dns_failed, tls_failed, connect_failed, timeout,
         too_large, too_many_redirects, http_error, damaged) or TargetBusy.
         """
+        progress = Progress()
         try:
             async with asyncio.timeout(deadline_s):
-                return await self._follow(url)
+                return await self._follow(url, progress)
         except TimeoutError as error:
-            raise _timeout("The page did not arrive in time.") from error
+            raise _timeout(progress.phase) from error
 
-    async def _follow(self, url: str) -> Fetched:
+    async def _admit(self, url: str, progress: Progress) -> tuple[CheckedUrl, list[IPAddress]]:
+        progress.phase = "dns"
+        try:
+            async with asyncio.timeout(self._timeouts.dns):
+                return await self._guard.admit(url)
+        except TimeoutError as error:
+            raise _timeout(progress.phase) from error
+
+    async def _follow(self, url: str, progress: Progress) -> Fetched:
         cookies = httpx2.Cookies()
         hops: list[str] = []
         downgraded = False
         first = ""
         while True:
-            checked, addresses = await self._guard.admit(url)
+            checked, addresses = await self._admit(url, progress)
             first = first or checked.url
-            answer = await self._get(checked, addresses, cookies)
+            answer = await self._get(checked, addresses, cookies, progress)
             if isinstance(answer, str):
                 if len(hops) == self._limits.redirects:
                     raise TargetFailed(
@@ -106,14 +125,14 @@ class GuardedClient:
             return Fetched(body, first, checked.url, status, content_type, tuple(hops), downgraded)
 
     async def _get(
-        self, url: CheckedUrl, addresses: list[IPAddress], cookies: httpx2.Cookies
+        self, url: CheckedUrl, addresses: list[IPAddress], cookies: httpx2.Cookies, progress: Progress
     ) -> tuple[int, str, bytes] | str:
         """One exchange: the absolute address of a redirect, or status, content type and body."""
         request = httpx2.Request("GET", url.url, headers=self._headers())
         cookies.set_cookie_header(request)
         headers = [pair for pair in request.headers.raw if pair[0].lower() != b"host"]
         try:
-            async with exchange(url, addresses, headers, self._tls, self._timeouts) as raw:
+            async with exchange(url, addresses, headers, self._tls, self._timeouts, progress) as raw:
                 if sum(len(name) + len(value) for name, value in raw.headers) > self._limits.header_bytes:
                     raise TargetFailed("too_large", "The response's headers are too large.")
                 head = httpx2.Headers(raw.headers)
@@ -124,7 +143,7 @@ class GuardedClient:
                 check_status(raw.status, head)
                 return raw.status, head.get("content-type", ""), await self._read(raw, head)
         except httpcore2.TimeoutException as error:
-            raise _timeout("The server did not answer in time.") from error
+            raise _timeout(progress.phase) from error
         except httpx2.DecodingError as error:
             raise TargetFailed("damaged", "The body does not match its Content-Encoding.") from error
         except (httpcore2.NetworkError, httpcore2.ProtocolError, ssl.SSLError, OSError) as error:
@@ -170,8 +189,8 @@ class _CountedStream(httpx2.AsyncByteStream):
             yield part
 
 
-def _timeout(detail: str) -> TargetFailed:
-    return TargetFailed("timeout", detail, "Try it again later, or a lighter page.")
+def _timeout(phase: Phase) -> TargetFailed:
+    return TargetFailed("timeout", _LATE[phase], "Try it again later, or a lighter page.")
 
 
 def _explain(error: Exception) -> TargetFailed | TargetBusy:
@@ -179,6 +198,10 @@ def _explain(error: Exception) -> TargetFailed | TargetBusy:
         return TargetFailed("tls_failed", "The server's certificate or TLS handshake is not valid.")
     if is_refused(error):
         return TargetBusy("The server refuses connections.")
+    if is_reset(error):
+        return TargetBusy("The server resets connections.")
+    if is_oversized(error):
+        return TargetFailed("too_large", "The response's headers are too large.")
     if isinstance(error, httpcore2.ConnectError):
         return TargetFailed("connect_failed", "The server cannot be reached.", "Check the address and port.")
     return TargetFailed("connect_failed", "The server broke the connection off.", "Try it again later.")

@@ -108,10 +108,26 @@ def is_tls_failure(error: BaseException) -> bool:
 
 def is_refused(error: BaseException) -> bool:
     """Say whether the server refused the connection."""
+    return _has_errno(error, errno.ECONNREFUSED)
+
+
+def is_reset(error: BaseException) -> bool:
+    """Say whether the server reset the connection, at whatever point."""
+    return _has_errno(error, errno.ECONNRESET, errno.EPIPE)
+
+
+def is_oversized(error: BaseException) -> bool:
+    """Say whether a protocol library gave up on headers that are too long."""
+    from h2.exceptions import DenialOfServiceError
+
     return any(
-        isinstance(cause, ConnectionRefusedError) or getattr(cause, "errno", None) == errno.ECONNREFUSED
+        isinstance(cause, DenialOfServiceError) or getattr(cause, "error_status_hint", None) == 431
         for cause in _causes(error)
     )
+
+
+def _has_errno(error: BaseException, *numbers: int) -> bool:
+    return any(isinstance(cause, OSError) and cause.errno in numbers for cause in _causes(error))
 
 
 def _causes(error: BaseException) -> list[BaseException]:
