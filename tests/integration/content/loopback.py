@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,7 +29,10 @@ def respond(
 
 @dataclass
 class Loopback:
-    """Serves `routes` by path; a list is sent piece by piece; `requests` are the heads that came in."""
+    """Serves `routes` by path; `requests` are the heads that came in.
+
+    A list is sent piece by piece, and holds at "<hang>", drips at "<drip>", resets the connection at "<reset>".
+    """
 
     routes: dict[str, bytes | list[bytes] | Answer] = field(default_factory=dict)
     requests: list[bytes] = field(default_factory=list)
@@ -87,6 +91,11 @@ class Loopback:
             for piece in [answer] if isinstance(answer, bytes) else answer:
                 if piece == b"<hang>":
                     self._stopped.wait(30)
+                elif piece == b"<reset>":
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                elif piece == b"<drip>":
+                    while not self._stopped.wait(0.05):
+                        connection.sendall(b"x")
                 else:
                     connection.sendall(piece)
         except OSError:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
-import socket
 import subprocess
 import sys
-import zlib
 
-import brotli
 import pytest
 
-from sift.content.client import FetchLimits
 from sift.content.sandbox import ChildLimits
-from sift.content.transport import PhaseTimeouts
-from sift.errors import TargetBusy, TargetFailed
+from sift.errors import TargetFailed
 from sift.targets import Content, FetchOptions
-from tests.integration.content.conftest import LoopbackResolver, OpenPipeline, failure, run
+from tests.integration.content.conftest import OpenPipeline, failure, run
 from tests.integration.content.loopback import Loopback, respond
 from tests.unit.content.documents import make_encrypted_pdf, make_pdf, make_pdf_bomb
 
@@ -156,58 +150,6 @@ def test_targets_side_by_side(server: Loopback, open_pipeline: OpenPipeline) -> 
         assert f"News {number}" in content.body.decode()
 
 
-@pytest.mark.parametrize(
-    ("coding", "body"),
-    [
-        ("gzip", gzip.compress(PAGE)),
-        ("br", brotli.compress(PAGE)),
-        ("deflate", zlib.compress(PAGE)),
-        ("deflate", zlib.compress(PAGE)[2:-4]),
-        ("gzip, gzip", gzip.compress(gzip.compress(PAGE))),
-        ("x-gzip", gzip.compress(PAGE)),
-        ("utf-8", PAGE),
-    ],
-    ids=["gzip", "br", "zlib", "raw-deflate", "twice", "x-gzip", "unknown"],
-)
-def test_content_codings(server: Loopback, open_pipeline: OpenPipeline, coding: str, body: bytes) -> None:
-    server.routes["/c"] = respond(body, headers=(f"Content-Encoding: {coding}",))
-    content = run(open_pipeline, server.url("/c"), options={"mode": "raw"})
-    assert content.body == PAGE
-
-
-def test_zstd(server: Loopback, open_pipeline: OpenPipeline) -> None:
-    zstd = pytest.importorskip("backports.zstd" if sys.version_info < (3, 14) else "compression.zstd")
-    server.routes["/c"] = respond(zstd.compress(PAGE), headers=("Content-Encoding: zstd",))
-    assert run(open_pipeline, server.url("/c"), options={"mode": "raw"}).body == PAGE
-
-
-@pytest.mark.parametrize(
-    ("headers", "body", "code"),
-    [
-        (("Content-Encoding: gzip",), b"no gzip at all", "damaged"),
-        (("Content-Encoding: gzip, gzip, gzip",), b"", "damaged"),
-        (("Content-Encoding: gzip",), gzip.compress(bytes(2 << 20)), "too_large"),
-        (("Content-Encoding: br",), brotli.compress(bytes(64 << 20)), "too_large"),
-        (("Content-Encoding: gzip, gzip",), gzip.compress(gzip.compress(bytes(256 << 20))), "too_large"),
-        ((), bytes(600_000), "too_large"),
-        (("X-Long: " + "a" * 80_000,), b"", "too_large"),
-    ],
-    ids=["no-gzip", "thrice", "gzip-bomb", "br-bomb", "double-bomb", "wire", "headers"],
-)
-def test_limits_of_size(
-    server: Loopback, open_pipeline: OpenPipeline, headers: tuple[str, ...], body: bytes, code: str
-) -> None:
-    server.routes["/c"] = respond(body, headers=headers)
-    limits = FetchLimits(wire_bytes=500_000, decoded_bytes=1_000_000)
-    assert failure(open_pipeline, server.url("/c"), limits=limits).code == code
-
-
-def test_a_body_without_length_is_counted_too(server: Loopback, open_pipeline: OpenPipeline) -> None:
-    server.routes["/c"] = [b"HTTP/1.1 200 X\r\nContent-Type: text/plain\r\n\r\n", *([b"x" * 65536] * 64)]
-    limits = FetchLimits(wire_bytes=500_000)
-    assert failure(open_pipeline, server.url("/c"), limits=limits).code == "too_large"
-
-
 def test_redirects_are_followed_and_noted(server: Loopback, open_pipeline: OpenPipeline) -> None:
     server.routes["/a"] = respond(status=302, headers=("Location: /b?x=1",))
     server.routes["/b?x=1"] = respond(status=308, headers=("Location: c",))
@@ -215,75 +157,6 @@ def test_redirects_are_followed_and_noted(server: Loopback, open_pipeline: OpenP
     meta = run(open_pipeline, server.url("/a")).meta
     assert meta["redirects"] == [server.url("/a"), server.url("/b?x=1")]
     assert (meta["url"], meta["final_url"]) == (server.url("/a"), server.url("/c"))
-
-
-def test_cookies_live_within_one_target(server: Loopback, open_pipeline: OpenPipeline) -> None:
-    server.routes["/a"] = respond(status=302, headers=("Location: /b", "Set-Cookie: seen=1; Path=/"))
-    server.routes["/b"] = respond(PAGE)
-
-    async def main() -> None:
-        async with open_pipeline() as pipeline:
-            await pipeline.run(server.url("/a", "site.test"), FetchOptions(mode="raw"), 30.0)
-            await pipeline.run(server.url("/b", "site.test"), FetchOptions(mode="raw"), 30.0)
-
-    asyncio.run(main())
-    cookies = [b"seen=1" in request for request in server.requests]
-    assert cookies == [False, True, False]
-
-
-def test_cookies_stay_with_their_host(server: Loopback, open_pipeline: OpenPipeline) -> None:
-    away = f"Location: http://other.test:{server.port}/b"
-    server.routes["/a"] = respond(status=302, headers=(away, "Set-Cookie: seen=1; Path=/"))
-    server.routes["/b"] = respond(PAGE)
-    run(open_pipeline, server.url("/a", "site.test"), options={"mode": "raw"})
-    assert b"seen=1" not in server.requests[1]
-
-
-@pytest.mark.parametrize("status", [429, 503])
-def test_a_busy_server(server: Loopback, open_pipeline: OpenPipeline, status: int) -> None:
-    server.routes["/a"] = respond(status=status, headers=("Retry-After: 9",))
-    with pytest.raises(TargetBusy) as caught:
-        run(open_pipeline, server.url("/a"))
-    assert (caught.value.status, caught.value.retry_after) == (status, 9.0)
-
-
-def test_a_refused_connection_is_busy(open_pipeline: OpenPipeline) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    with pytest.raises(TargetBusy):
-        run(open_pipeline, f"http://127.0.0.1:{port}/", guard_allow=f"127.0.0.1:{port}")
-
-
-def test_an_error_status(server: Loopback, open_pipeline: OpenPipeline) -> None:
-    error = failure(open_pipeline, server.url("/none"))
-    assert (error.code, error.status) == ("http_error", 404)
-
-
-def test_a_connection_that_breaks_off(server: Loopback, open_pipeline: OpenPipeline) -> None:
-    server.routes["/cut"] = b"HTTP/1.1 200 X\r\nContent-Length: 100\r\n\r\nshort"
-    server.routes["/nothing"] = b""
-    server.routes["/noise"] = b"\x00\x01\x02 no http\r\n\r\n"
-    for path in ("/cut", "/nothing", "/noise"):
-        assert failure(open_pipeline, server.url(path)).code == "connect_failed"
-
-
-def test_a_server_that_never_answers(server: Loopback, open_pipeline: OpenPipeline) -> None:
-    server.routes["/hang"] = [b"<hang>"]
-    assert failure(open_pipeline, server.url("/hang"), timeouts=PhaseTimeouts(read=0.2)).code == "timeout"
-
-
-def test_the_deadline_holds_for_a_drip(server: Loopback, open_pipeline: OpenPipeline) -> None:
-    server.routes["/drip"] = [b"HTTP/1.1 200 X\r\nContent-Type: text/plain\r\n\r\nx", b"<hang>"]
-    assert failure(open_pipeline, server.url("/drip"), deadline_s=0.3).code == "timeout"
-
-
-def test_a_name_that_hangs_in_the_resolver(open_pipeline: OpenPipeline) -> None:
-    class Slow(LoopbackResolver):
-        async def resolve(self, host: str, port: int) -> list[str]:
-            await asyncio.sleep(60)
-            return []
-
-    assert failure(open_pipeline, "http://slow.test/", resolver=Slow(), deadline_s=0.2).code == "timeout"
 
 
 def test_chinese_characters_in_the_address(server: Loopback, open_pipeline: OpenPipeline) -> None:

@@ -13,13 +13,15 @@ from urllib.parse import urljoin
 import httpx2
 
 from sift.errors import TargetBusy, TargetFailed
+from sift.request_headers import VALUE_CHARS
 
 SUPPORTED_CODINGS = ("gzip", "br", "zstd", "deflate")
 MAX_CODINGS = 2
+NOT_MODIFIED = 304
 MAX_RETRY_AFTER_S = 86_400.0
 
 # Passing troubles by their definition (RFC 9110, 6585, 8470; 52x are Cloudflare's for an origin that is away).
-# 500 is not among them: a page that breaks its server breaks it again.
+# 500 is not among them: a page that breaks its server breaks it again, unless the server says when to come back.
 _BUSY = frozenset({408, 425, 429, 502, 503, 504, 520, 521, 522, 523, 524})
 _NO_HOST = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//(?:[/?#]|$)|https?:/(?!/)", re.IGNORECASE)
 _NAMES = {401: "It asks for credentials.", 403: "It refuses this reader.", 404: "There is no such page."}
@@ -29,8 +31,8 @@ def check_status(status: int, headers: httpx2.Headers, now: datetime | None = No
     """Let 2xx pass; raises TargetBusy for a passing trouble and TargetFailed http_error for the rest."""
     if 200 <= status < 300:
         return
-    if status in _BUSY:
-        retry_after = parse_retry_after(headers.get("retry-after", ""), now or datetime.now(UTC))
+    retry_after = parse_retry_after(headers.get("retry-after", ""), now or datetime.now(UTC))
+    if status in _BUSY or (status >= 500 and retry_after is not None):
         raise TargetBusy(f"The server answered {status}.", retry_after=retry_after, status=status)
     hint = _NAMES.get(status, "Open the address in a browser to see what the server says.")
     raise TargetFailed("http_error", f"The server answered {status}.", hint, status=status)
@@ -90,15 +92,30 @@ def read_codings(headers: httpx2.Headers) -> list[str]:
     names = [name.strip().lower() for name in headers.get("content-encoding", "").split(",")]
     codings = [name.removeprefix("x-") for name in names if name.removeprefix("x-") in SUPPORTED_CODINGS]
     if len(codings) > MAX_CODINGS:
-        raise TargetFailed("damaged", f"The body has more than {MAX_CODINGS} content codings.")
+        raise TargetFailed(
+            "damaged",
+            f"The body has more than {MAX_CODINGS} content codings.",
+            "The site sent it so; try it again later.",
+        )
     return codings
+
+
+def read_validator(headers: httpx2.Headers, name: str) -> str | None:
+    """ETag or Last-Modified, if it is one that a caller may send back as a condition."""
+    value: str = headers.get(name, "").strip()
+    return value if 0 < len(value) <= VALUE_CHARS and value.isascii() and value.isprintable() else None
 
 
 def check_length(headers: httpx2.Headers, limit: int) -> None:
     """Refuse a body whose announced length is over the limit, before it is read."""
     length = headers.get("content-length", "")
-    if length.isdigit() and int(length[:15]) > limit:
-        raise TargetFailed("too_large", f"The document is over {limit} bytes on the wire.")
+    if length.isascii() and length.isdigit() and int(length[:15]) > limit:
+        raise too_large(f"The document is over {limit} bytes on the wire.")
+
+
+def too_large(detail: str) -> TargetFailed:
+    """The refusal of what is over a limit of bytes."""
+    return TargetFailed("too_large", detail, "Only what is within the limits is read; look for a smaller version.")
 
 
 def is_tls_failure(error: BaseException) -> bool:
