@@ -27,8 +27,9 @@ class Outgoing:
     def __init__(self, user_agent: str, codings: Sequence[str], asked: Mapping[str, str]) -> None:
         self._headers = {"user-agent": user_agent, **_DEFAULTS, **asked}
         self._codings = ", ".join(codings)
-        # Strict: no cookie for the whole of co.uk.
-        self._jar = CookieJar(DefaultCookiePolicy(strict_domain=True))
+        # As browsers do: no cookie for the whole of co.uk, and one without a domain is for its host alone.
+        policy = DefaultCookiePolicy(strict_domain=True, strict_ns_domain=DefaultCookiePolicy.DomainStrictNonDomain)
+        self._jar = CookieJar(policy)
         self._origin: tuple[str, str, int] | None = None
 
     @property
