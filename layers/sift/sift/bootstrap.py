@@ -130,7 +130,8 @@ def worker() -> Worker:
 
     config = settings.load(settings.FetchSettings, os.environ)
     pipeline = Pipeline(
-        PipelineSettings(user_agent=config.user_agent, guard_allow=config.guard_allow), answerer=_answerer(config)
+        PipelineSettings(user_agent=config.user_agent, guard_allow=config.guard_allow, guard_deny=config.guard_deny),
+        answerer=_answerer(config),
     )
     store = _store(config)
     return Worker(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from sift.errors import SiftError
 
@@ -37,13 +38,34 @@ class ApiSettings(Settings):
     max_job_bytes: int = Field(ge=1)
 
 
+def _check_allow(text: str) -> str:
+    from sift.content.addresses import parse_allow  # here: the other functions read no lists
+
+    return _check(parse_allow, text)
+
+
+def _check_deny(text: str) -> str:
+    from sift.content.denials import parse_deny  # here: it needs packages that the other functions do without
+
+    return _check(parse_deny, text)
+
+
+def _check(parse: Callable[[str], object], text: str) -> str:
+    try:
+        parse(text)
+    except ValueError as error:
+        raise PydanticCustomError("bad_list", "{reason}", {"reason": str(error)}) from None
+    return text
+
+
 class FetchSettings(Settings):
-    """functions/fetch."""
+    """functions/fetch. The guard's lists are checked here, so that a mistake stops the function at its start."""
 
     fetch_dead_letter_queue_url: str = Field(min_length=1)
     lease_seconds: int = Field(ge=1)
-    guard_allow: str
-    user_agent: str = Field(min_length=1)
+    guard_allow: Annotated[str, AfterValidator(_check_allow)]
+    guard_deny: Annotated[str, AfterValidator(_check_deny)]
+    user_agent: str = Field(min_length=1, max_length=500, pattern=r"^[!-~]([ -~]*[!-~])?$")  # it is sent as a header
     question_model: str
     gateway_url: str
     gateway_secret: str

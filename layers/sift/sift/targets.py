@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from sift.patterns import MAX_PATTERN_BYTES, compile_pattern
+from sift.request_headers import check_headers
 
 #: Surrounding lines of grep, or neighbouring passages of question.
 MAX_CONTEXT = 20
@@ -22,7 +23,8 @@ Mode = Literal["auto", "article", "page", "text", "raw"]
 class FetchOptions(BaseModel):
     """How one URL becomes content. Every field is optional; a target's own value wins over the job's."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Inputs may be credentials: no error shows them.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     mode: Mode = Field(
         default="auto",
@@ -60,6 +62,15 @@ class FetchOptions(BaseModel):
         le=MAX_CONTEXT,
         description="Lines around a match of `grep`, or passages around one of `question`; 0, or 1 with a question.",
     )
+    headers: dict[str, str] = Field(
+        default_factory=dict,
+        description=(
+            "Request headers from an allow list: Accept, Accept-Language, Authorization, Cache-Control, Cookie, DNT, "
+            "If-Modified-Since, If-None-Match, Pragma, Referer, Sec-GPC, User-Agent. Authorization and Cookie are "
+            "dropped when a redirect leaves the origin, and never shown."
+        ),
+        examples=[{"Accept-Language": "de", "If-None-Match": '"33a64df5"'}],
+    )
 
     @field_validator("question")
     @classmethod
@@ -81,6 +92,14 @@ class FetchOptions(BaseModel):
         if pattern is not None and (reason := _refuse_pattern(pattern)):
             raise PydanticCustomError("bad_grep", "is no pattern of RE2: {reason}", {"reason": reason})
         return pattern
+
+    @field_validator("headers")
+    @classmethod
+    def _check_headers(cls, headers: dict[str, str]) -> dict[str, str]:
+        try:
+            return check_headers(headers)
+        except ValueError as error:
+            raise PydanticCustomError("bad_headers", "{reason}", {"reason": str(error)}) from None
 
 
 @functools.lru_cache(maxsize=256)  # a job's pattern is that of each of its targets

@@ -6,8 +6,9 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator, Mapping
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -57,7 +58,7 @@ def answers(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> dict[str, Content 
     class Pipeline:
         def __init__(self, settings: Any, answerer: Any) -> None:
             assert answerer is None
-            assert (settings.user_agent, settings.guard_allow) == ("sift/0.1", "")
+            assert (settings.user_agent, settings.guard_allow, settings.guard_deny) == ("sift/0.1", "", "")
 
         async def run(self, url: str, options: FetchOptions, deadline_s: float) -> Content:
             answer = found.get(url, Content(f"{url} {options.mode}".encode(), "text/plain"))
@@ -164,7 +165,10 @@ longer than the table in the office says they should.</p></article></body></html
 
 
 class _Site(BaseHTTPRequestHandler):
+    heads: ClassVar[list[Message]] = []
+
     def do_GET(self) -> None:
+        self.heads.append(self.headers)
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(PAGE)))
@@ -177,6 +181,7 @@ class _Site(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site() -> Iterator[str]:
+    _Site.heads.clear()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
@@ -199,9 +204,12 @@ def test_the_real_pipeline(stage: Stage, monkeypatch: pytest.MonkeyPatch, site: 
 
     monkeypatch.setattr(pipeline, "Pipeline", Kept)
     monkeypatch.setenv("GUARD_ALLOW", site if allowed else "")
+    monkeypatch.setenv("USER_AGENT", "tide-reader/2 (+https://example.com/about)")
     job_id = stage.submit(f"http://{site}/tides")
     assert fetch_function(stage) == []
     bootstrap.run(made[0].aclose())
+    agents = {head["User-Agent"] for head in _Site.heads}
+    assert agents == ({"tide-reader/2 (+https://example.com/about)"} if allowed else set())
     slot = stage.get(f"/v1/jobs/{job_id}/targets/0").json
     if allowed:
         assert slot["status"] == "done", slot

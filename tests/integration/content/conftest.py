@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from sift.content.pipeline import Pipeline, PipelineSettings
+from sift.errors import TargetFailed
+from sift.targets import Content, FetchOptions
 from tests.integration.content.loopback import Loopback
 
 OpenPipeline = Callable[..., AbstractAsyncContextManager[Pipeline]]
@@ -50,3 +53,21 @@ def open_pipeline(server: Loopback) -> OpenPipeline:
             await pipeline.aclose()
 
     return open_one
+
+
+def run(open_pipeline: OpenPipeline, url: str, *, deadline_s: float = 30.0, **settings: Any) -> Content:
+    """One target through a pipeline of its own; `settings` are the pipeline's, but `options` and `resolver`."""
+    options = FetchOptions(**settings.pop("options", {}))
+
+    async def main() -> Content:
+        async with open_pipeline(**settings) as pipeline:
+            return await pipeline.run(url, options, deadline_s)
+
+    return asyncio.run(main())
+
+
+def failure(open_pipeline: OpenPipeline, url: str, **settings: Any) -> TargetFailed:
+    """What one target fails with."""
+    with pytest.raises(TargetFailed) as caught:
+        run(open_pipeline, url, **settings)
+    return caught.value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,15 +29,22 @@ def respond(
 
 @dataclass
 class Loopback:
-    """Serves `routes` by path; a list is sent piece by piece; `requests` are the heads that came in."""
+    """Serves `routes` by path; `requests` are the heads that came in.
+
+    A list is sent piece by piece, and holds at "<hang>", drips at "<drip>", resets the connection at "<reset>".
+    """
 
     routes: dict[str, bytes | list[bytes] | Answer] = field(default_factory=dict)
     requests: list[bytes] = field(default_factory=list)
     tls: ssl.SSLContext | None = None
+    connections: int = 0
+    host: str = "127.0.0.1"
+    port: int = 0
 
     def __post_init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        self._listener = socket.create_server((self.host, self.port), family=family)
+        self.port = self._listener.getsockname()[1]
         self._stopped = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -45,7 +53,7 @@ class Loopback:
 
     @property
     def allow(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def paths(self) -> list[str]:
         return [request.split(b" ", 2)[1].decode() for request in self.requests]
@@ -60,6 +68,7 @@ class Loopback:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
+            self.connections += 1
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
@@ -82,6 +91,11 @@ class Loopback:
             for piece in [answer] if isinstance(answer, bytes) else answer:
                 if piece == b"<hang>":
                     self._stopped.wait(30)
+                elif piece == b"<reset>":
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                elif piece == b"<drip>":
+                    while not self._stopped.wait(0.05):
+                        connection.sendall(b"x")
                 else:
                     connection.sendall(piece)
         except OSError:

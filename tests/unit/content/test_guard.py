@@ -3,65 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
 from sift.content.addresses import is_allowed, parse_address, parse_allow
+from sift.content.denials import parse_deny
 from sift.content.guard import Guard, check_addresses, check_url
-from sift.errors import TargetFailed
-
-PUBLIC = "93.184.215.14"
-NAMES = {
-    "public.test": [PUBLIC],
-    "xn--bcher-kva.test": [PUBLIC],
-    "rebind-loop.test": ["127.0.0.1"],
-    "meta.test": ["169.254.169.254"],
-    "metadata.google.internal": ["169.254.169.254"],
-    "mixed.test": [PUBLIC, "127.0.0.1"],
-    "v6priv.test": [PUBLIC, "fd00:ec2::254"],
-}
+from sift.errors import TargetBusy, TargetFailed
+from tests.unit.content.guard_table import PUBLIC, TableResolver, cases
 
 
-class TableResolver:
-    """Answers from a table; `flip.test` moves to the metadata address after its first answer."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    async def resolve(self, host: str, port: int) -> Sequence[str]:
-        self.asked.append(host)
-        if host == "flip.test":
-            return [PUBLIC] if self.asked.count(host) == 1 else ["169.254.169.254"]
-        if host not in NAMES:
-            raise OSError("no such name")
-        return NAMES[host]
-
-
-def cases() -> list[tuple[str, str, str]]:
-    rows = []
-    for line in (Path(__file__).parent / "guard_cases.tsv").read_text("utf-8").splitlines():
-        if line and not line.startswith("#"):
-            name, url, expect = line.split("\t")[:3]
-            rows.append((name, url.replace("\\t", "\t").replace("\\n", "\n"), expect))
-    return rows
-
-
-def admit(url: str, allow: str = "", resolver: TableResolver | None = None) -> tuple[str, list[str]]:
-    guard = Guard(resolver or TableResolver(), parse_allow(allow))
+def admit(url: str, allow: str = "", resolver: TableResolver | None = None, deny: str = "") -> tuple[str, list[str]]:
+    guard = Guard(resolver or TableResolver(), parse_allow(allow), parse_deny(deny))
     checked, addresses = asyncio.run(guard.admit(url))
     return checked.url, [str(address) for address in addresses]
 
 
-def refusal(url: str, allow: str = "") -> TargetFailed:
+def refusal(url: str, allow: str = "", deny: str = "") -> TargetFailed:
     with pytest.raises(TargetFailed) as caught:
-        admit(url, allow)
+        admit(url, allow, deny=deny)
     return caught.value
 
 
 def test_the_table_of_cases_is_read_whole() -> None:
-    assert len(cases()) > 60
+    assert len(cases()) == 75
+    assert {expect for _, _, expect in cases()} == {"allow", "block"}
 
 
 @pytest.mark.parametrize(("name", "url", "expect"), cases(), ids=[row[0] for row in cases()])
@@ -82,6 +51,25 @@ def test_a_refusal_tells_nothing_of_the_address() -> None:
 
 def test_a_name_without_an_address() -> None:
     assert refusal("http://nowhere.test/").code == "dns_failed"
+
+
+class NoResolver:
+    """A resolver that fails as `getaddrinfo` does."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    async def resolve(self, host: str, port: int) -> Sequence[str]:
+        raise socket.gaierror(self._number, "as told")
+
+
+def test_a_name_server_that_is_away_is_not_a_name_that_does_not_exist() -> None:
+    with pytest.raises(TargetBusy):
+        asyncio.run(Guard(NoResolver(socket.EAI_AGAIN)).admit("http://public.test/"))
+    for number in (socket.EAI_NONAME, socket.EAI_FAIL, errno.ENOENT):
+        with pytest.raises(TargetFailed) as caught:
+            asyncio.run(Guard(NoResolver(number)).admit("http://public.test/"))
+        assert caught.value.code == "dns_failed"
 
 
 def test_a_name_is_resolved_once_for_one_admission() -> None:
@@ -124,6 +112,9 @@ def test_one_spelling_is_sent(url: str, sent: str) -> None:
         "http://public.test/" + "a" * 9000,
         "javascript:alert(1)",
         "http://\u202epublic.test/",
+        "http://\U0001dfee\xde.test/",  # a letter newer than this Python, if it is one at all
+        "http://xn--.test/",
+        "http://xn--a.test/",
     ],
 )
 def test_what_is_no_url_is_refused(url: str) -> None:
@@ -188,3 +179,53 @@ def test_check_url_is_pure() -> None:
     checked = check_url("https://[2606:2800:21f:cb07:6820:80da:af6b:8b2c]:8443/x")
     assert checked.authority == "[2606:2800:21f:cb07:6820:80da:af6b:8b2c]:8443"
     assert checked.target == "/x"
+
+
+@pytest.mark.parametrize(
+    ("deny", "url"),
+    [
+        ("public.test", "http://public.test/"),
+        ("PUBLIC.test.", "http://Public.Test./"),
+        ("test", "http://public.test/"),
+        ("bücher.test", "http://xn--bcher-kva.test/"),
+        ("xn--bcher-kva.test", "http://bücher.test/"),
+        (PUBLIC, f"http://{PUBLIC}/"),
+        (PUBLIC, "http://public.test/"),
+        ("other.test, 93.184.0.0/16", "http://public.test/"),
+        ("2606:2800::/32", "http://[2606:2800:21f:cb07:6820:80da:af6b:8b2c]/"),
+    ],
+)
+def test_a_denied_host_is_refused_as_any_other(deny: str, url: str) -> None:
+    error = refusal(url, deny=deny)
+    assert (error.code, error.detail) == ("blocked_address", "The address is not allowed.")
+
+
+@pytest.mark.parametrize("deny", ["ublic.test", "www.public.test", "est", "public.test.example", "93.184.215.15", ""])
+def test_a_deny_list_refuses_nothing_else(deny: str) -> None:
+    assert admit("http://public.test/", deny=deny)[1] == [PUBLIC]
+
+
+def test_a_denied_name_has_its_subdomains_and_is_never_looked_up() -> None:
+    resolver = TableResolver()
+    guard = Guard(resolver, deny=parse_deny("public.test"))
+    for url in ("http://a.b.public.test/", "http://public.test/"):
+        with pytest.raises(TargetFailed):
+            asyncio.run(guard.admit(url))
+    assert resolver.asked == []
+
+
+def test_the_deny_list_wins_over_the_allow_list() -> None:
+    assert admit("http://10.1.2.3/", "10.0.0.0/8", deny="10.2.0.0/16")[1] == ["10.1.2.3"]
+    assert refusal("http://10.2.2.3/", "10.0.0.0/8", deny="10.2.0.0/16").code == "blocked_address"
+    mapped = "http://[::ffff:10.2.2.3]/"
+    assert refusal(mapped, "::ffff:0:0/96", deny="10.2.0.0/16").code == "blocked_address"
+    assert refusal("http://rebind-loop.test:9999/", "127.0.0.1:9999", deny="127.0.0.0/8").code == "blocked_address"
+
+
+@pytest.mark.parametrize(
+    "row", ["10.0.0.1/8", "10.0.0", "127.1", "0x7f.1", "*.public.test", "public.test:80", "http://public.test", "a b"]
+)
+def test_a_bad_deny_list_names_its_row(row: str) -> None:
+    with pytest.raises(ValueError, match="deny list") as caught:
+        parse_deny(f"public.test, {row}")
+    assert repr(row) in str(caught.value)

@@ -20,7 +20,8 @@ ALL = {
     "MAX_JOB_BYTES": "67108864",
     "FETCH_DEAD_LETTER_QUEUE_URL": "https://sqs.example/dead",
     "LEASE_SECONDS": "100",
-    "GUARD_ALLOW": "",
+    "GUARD_ALLOW": "10.1.0.0/16, [fd00::5]:8081",
+    "GUARD_DENY": "example.com, bücher.example, 192.0.2.0/24, 2001:db8::1",
     "USER_AGENT": "sift/0.1",
     "QUESTION_MODEL": "",
     "GATEWAY_URL": "",
@@ -66,3 +67,22 @@ def test_the_error_tells_no_value() -> None:
         settings.load(settings.ApiSettings, {**ALL, "JOBS_TOTAL": "s3cret"})
     assert "s3cret" not in f"{caught.value.detail} {caught.value.hint}"
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("variable", "wrong", "reason"),
+    [
+        ("GUARD_ALLOW", "10.0.0.0/8, intranet", "allow list: 'intranet'"),
+        ("GUARD_DENY", "example.com, 10.0.0.1/8", "deny list: '10.0.0.1/8'"),
+        ("GUARD_DENY", "*.example.com", "deny list: '*.example.com'"),
+        ("USER_AGENT", "sift\r\nX-Other: 1", "pattern"),
+        ("USER_AGENT", " sift", "pattern"),
+        ("USER_AGENT", "s\u0131ft", "pattern"),
+    ],
+)
+def test_what_the_worker_can_not_use_stops_it_at_its_start(variable: str, wrong: str, reason: str) -> None:
+    with pytest.raises(settings.SettingsError) as caught:
+        settings.load(settings.FetchSettings, {**ALL, variable: wrong})
+    assert caught.value.code == "bad_settings"
+    assert caught.value.detail.startswith(f"{variable}: ")
+    assert reason in caught.value.detail

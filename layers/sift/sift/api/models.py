@@ -36,7 +36,8 @@ Url = Annotated[str, Field(min_length=1, max_length=URL_CHARS), AfterValidator(_
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    # Inputs may be credentials: no error shows them.
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
 class TargetRequest(_Strict):

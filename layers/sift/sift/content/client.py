@@ -4,26 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urljoin
 
 import httpcore2
 import httpx2
 
 from sift.content.addresses import IPAddress
+from sift.content.codings import Unpacker
 from sift.content.guard import CheckedUrl, Guard
+from sift.content.outgoing import Outgoing
 from sift.content.responses import (
+    NOT_MODIFIED,
     SUPPORTED_CODINGS,
     check_length,
     check_status,
+    is_oversized,
     is_refused,
+    is_reset,
     is_tls_failure,
+    join,
     read_codings,
     read_location,
+    read_validator,
+    too_large,
 )
-from sift.content.transport import PhaseTimeouts, exchange
+from sift.content.transport import Phase, PhaseTimeouts, Progress, exchange
 from sift.errors import TargetBusy, TargetFailed
+
+_LATE: Mapping[Phase, str] = {
+    "dns": "The host name was not resolved in time.",
+    "connect": "The server did not take the connection in time.",
+    "tls": "The TLS handshake did not end in time.",
+    "headers": "The server did not answer in time.",
+    "body": "The document did not arrive in time.",
+}
 
 
 @dataclass(frozen=True)
@@ -40,8 +55,9 @@ class FetchLimits:
 class Fetched:
     """A document as it arrived, its content codings taken off.
 
-    `content_type` is the header as sent ("" without one); `hops` are the URLs that redirected, in order;
-    `downgraded` says that a redirect went from https to http.
+    `content_type` is the header as sent ("" without one); `hops` are the URLs that redirected, in order; `warnings`
+    are for the reader. `etag` and `last_modified` are the headers, fit to be sent back; None without one.
+    `not_modified`: the caller's condition held, and there is no body.
     """
 
     body: bytes
@@ -50,7 +66,20 @@ class Fetched:
     status: int
     content_type: str
     hops: tuple[str, ...]
-    downgraded: bool
+    warnings: tuple[str, ...] = ()
+    etag: str | None = None
+    last_modified: str | None = None
+    not_modified: bool = False
+
+
+@dataclass(frozen=True)
+class _Document:
+    """What the last answer of a target holds."""
+
+    status: int
+    head: httpx2.Headers
+    body: bytes
+    warnings: list[str]
 
 
 class GuardedClient:
@@ -70,27 +99,36 @@ class GuardedClient:
         self._limits = limits or FetchLimits()
         self._timeouts = timeouts or PhaseTimeouts()
 
-    async def fetch(self, url: str, deadline_s: float) -> Fetched:
+    async def fetch(self, url: str, deadline_s: float, headers: Mapping[str, str] | None = None) -> Fetched:
         """GET `url` and follow its redirects, each admitted again by the guard.
+
+        `headers` are the caller's own, as `check_headers` gives them; they win over the client's.
 
         Raises TargetFailed (invalid_url, blocked_address, dns_failed, tls_failed, connect_failed, timeout,
         too_large, too_many_redirects, http_error, damaged) or TargetBusy.
         """
+        progress = Progress()
+        outgoing = Outgoing(self._user_agent, SUPPORTED_CODINGS, headers or {})
         try:
             async with asyncio.timeout(deadline_s):
-                return await self._follow(url)
+                return await self._follow(url, outgoing, progress)
         except TimeoutError as error:
-            raise _timeout("The page did not arrive in time.") from error
+            raise _timeout(progress.phase) from error
 
-    async def _follow(self, url: str) -> Fetched:
-        cookies = httpx2.Cookies()
+    async def _admit(self, url: str, progress: Progress) -> tuple[CheckedUrl, list[IPAddress]]:
+        progress.phase = "dns"
+        try:
+            async with asyncio.timeout(self._timeouts.dns):
+                return await self._guard.admit(url)
+        except TimeoutError as error:
+            raise _timeout(progress.phase) from error
+
+    async def _follow(self, url: str, outgoing: Outgoing, progress: Progress) -> Fetched:
         hops: list[str] = []
         downgraded = False
-        first = ""
         while True:
-            checked, addresses = await self._guard.admit(url)
-            first = first or checked.url
-            answer = await self._get(checked, addresses, cookies)
+            checked, addresses = await self._admit(url, progress)
+            answer = await self._get(checked, addresses, outgoing, progress)
             if isinstance(answer, str):
                 if len(hops) == self._limits.redirects:
                     raise TargetFailed(
@@ -102,83 +140,75 @@ class GuardedClient:
                 url = answer
                 downgraded = downgraded or (checked.scheme == "https" and url.lower().startswith("http:"))
                 continue
-            status, content_type, body = answer
-            return Fetched(body, first, checked.url, status, content_type, tuple(hops), downgraded)
+            warnings = ["A redirect went from https to http."] if downgraded else []
+            return Fetched(
+                body=answer.body,
+                url=hops[0] if hops else checked.url,
+                final_url=checked.url,
+                status=answer.status,
+                content_type=answer.head.get("content-type", ""),
+                hops=tuple(hops),
+                warnings=(*warnings, *answer.warnings),
+                etag=read_validator(answer.head, "etag"),
+                last_modified=read_validator(answer.head, "last-modified"),
+                not_modified=answer.status == NOT_MODIFIED,
+            )
 
     async def _get(
-        self, url: CheckedUrl, addresses: list[IPAddress], cookies: httpx2.Cookies
-    ) -> tuple[int, str, bytes] | str:
-        """One exchange: the absolute address of a redirect, or status, content type and body."""
-        request = httpx2.Request("GET", url.url, headers=self._headers())
-        cookies.set_cookie_header(request)
-        headers = [pair for pair in request.headers.raw if pair[0].lower() != b"host"]
+        self, url: CheckedUrl, addresses: list[IPAddress], outgoing: Outgoing, progress: Progress
+    ) -> _Document | str:
+        """One exchange: the absolute address of a redirect, or what the answer holds."""
+        headers = outgoing.headers_for(url)
         try:
-            async with exchange(url, addresses, headers, self._tls, self._timeouts) as raw:
+            async with exchange(url, addresses, headers, self._tls, self._timeouts, progress) as raw:
                 if sum(len(name) + len(value) for name, value in raw.headers) > self._limits.header_bytes:
-                    raise TargetFailed("too_large", "The response's headers are too large.")
+                    raise too_large("The response's headers are too large.")
                 head = httpx2.Headers(raw.headers)
-                cookies.extract_cookies(httpx2.Response(raw.status, headers=head, request=request))
+                outgoing.keep_cookies(url, raw.headers)
                 location = read_location(raw.headers) if raw.status in (301, 302, 303, 307, 308) else None
                 if location is not None:
-                    return urljoin(url.url, location)
+                    return join(url.url, location)
+                if raw.status == NOT_MODIFIED and outgoing.is_conditional:
+                    return _Document(raw.status, head, b"", [])
                 check_status(raw.status, head)
-                return raw.status, head.get("content-type", ""), await self._read(raw, head)
+                return _Document(raw.status, head, *await self._read(raw, head))
         except httpcore2.TimeoutException as error:
-            raise _timeout("The server did not answer in time.") from error
-        except httpx2.DecodingError as error:
-            raise TargetFailed("damaged", "The body does not match its Content-Encoding.") from error
+            raise _timeout(progress.phase) from error
         except (httpcore2.NetworkError, httpcore2.ProtocolError, ssl.SSLError, OSError) as error:
             raise _explain(error) from error
 
-    def _headers(self) -> dict[str, str]:
-        return {
-            "User-Agent": self._user_agent,
-            "Accept": "text/html,application/xhtml+xml,application/pdf,application/json;q=0.9,*/*;q=0.8",
-            "Accept-Language": "en,*;q=0.5",
-            "Accept-Encoding": ", ".join(SUPPORTED_CODINGS),
-        }
-
-    async def _read(self, raw: httpcore2.Response, head: httpx2.Headers) -> bytes:
+    async def _read(self, raw: httpcore2.Response, head: httpx2.Headers) -> tuple[bytes, list[str]]:
         check_length(head, self._limits.wire_bytes)
-        decoded = httpx2.Response(
-            raw.status,
-            headers={"content-encoding": ", ".join(read_codings(head))},
-            stream=_CountedStream(raw, self._limits.wire_bytes),
-        )
-        parts, size = [], 0
-        async for part in decoded.aiter_bytes():
-            size += len(part)
-            if size > self._limits.decoded_bytes:
-                raise TargetFailed("too_large", f"The document is over {self._limits.decoded_bytes} bytes decoded.")
-            parts.append(part)
-        return b"".join(parts)
-
-
-class _CountedStream(httpx2.AsyncByteStream):
-    """The bytes of a response as they come, up to a limit."""
-
-    def __init__(self, raw: httpcore2.Response, limit: int) -> None:
-        self._raw = raw
-        self._limit = limit
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+        unpacker = Unpacker(read_codings(head), self._limits.decoded_bytes)
+        pieces: list[bytes] = []
         size = 0
-        async for part in self._raw.aiter_stream():
+        async for part in raw.aiter_stream():
             size += len(part)
-            if size > self._limit:
-                raise TargetFailed("too_large", f"The document is over {self._limit} bytes on the wire.")
-            yield part
+            if size > self._limits.wire_bytes:
+                raise too_large(f"The document is over {self._limits.wire_bytes} bytes on the wire.")
+            pieces += unpacker.feed(part)
+        unpacker.end()
+        warnings = ["Bytes after the end of the compressed document were left out."] if unpacker.trailing else []
+        return b"".join(pieces), warnings
 
 
-def _timeout(detail: str) -> TargetFailed:
-    return TargetFailed("timeout", detail, "Try it again later, or a lighter page.")
+def _timeout(phase: Phase) -> TargetFailed:
+    return TargetFailed("timeout", _LATE[phase], "Try it again later, or a lighter page.")
 
 
 def _explain(error: Exception) -> TargetFailed | TargetBusy:
     if is_tls_failure(error):
-        return TargetFailed("tls_failed", "The server's certificate or TLS handshake is not valid.")
+        return TargetFailed(
+            "tls_failed",
+            "The server's certificate or TLS handshake is not valid.",
+            "Check the site's certificate; nothing is fetched without a valid one.",
+        )
     if is_refused(error):
         return TargetBusy("The server refuses connections.")
+    if is_reset(error):
+        return TargetBusy("The server resets connections.")
+    if is_oversized(error):
+        return too_large("The response's headers are too large.")
     if isinstance(error, httpcore2.ConnectError):
         return TargetFailed("connect_failed", "The server cannot be reached.", "Check the address and port.")
     return TargetFailed("connect_failed", "The server broke the connection off.", "Try it again later.")

@@ -8,10 +8,7 @@ import socket
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
 from typing import Protocol
-
-import idna
 
 from sift.content.addresses import (
     DEFAULT_PORTS,
@@ -20,7 +17,9 @@ from sift.content.addresses import (
     is_allowed,
     parse_address,
 )
-from sift.errors import TargetFailed
+from sift.content.denials import DenyList
+from sift.content.hosts import blocked, invalid, read_host
+from sift.errors import TargetBusy, TargetFailed
 
 MAX_URL_CHARS = 8192  # what common servers accept (Apache 8,190 a request line)
 MAX_ANSWERS = 64
@@ -28,17 +27,7 @@ MAX_ANSWERS = 64
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\xa0\\\u2028\u2029\ufeff]")
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<path>[^?#]*)(?P<query>\?[^#]*)?")
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::(?P<port>[0-9]{0,5}))?")
-_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")  # WHATWG "ends in a number"
-_QUAD = re.compile(r"(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})")
 _UNSAFE = re.compile(r"[^\x21\x23-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e%]")
-
-# RFC 6761, 6762, 7686, 8375, 9476 and what private networks use; `test` and `invalid` do no harm: their answers
-# are checked like any other.
-_SPECIAL_NAMES = (
-    *("localhost", "local", "localdomain", "internal", "intranet", "private", "corp", "home", "lan"),
-    *("home.arpa", "in-addr.arpa", "ip6.arpa", "onion", "alt"),
-)
 
 
 @dataclass(frozen=True)
@@ -64,7 +53,10 @@ class CheckedUrl:
 
 
 class Resolver(Protocol):
-    """Turns a host name into all of its addresses; raises OSError when there are none."""
+    """Turns a host name into all of its addresses.
+
+    Raises OSError when there are none; a gaierror of EAI_AGAIN says that the name server could not tell.
+    """
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         """Answer every address of `host`, IPv4 and IPv6, in the order to try."""
@@ -96,21 +88,21 @@ def _look_up(host: str, port: int) -> list[str]:
 def check_url(url: str, ports: Collection[int] = DEFAULT_PORTS) -> CheckedUrl:
     """Read a URL strictly; raises TargetFailed invalid_url or blocked_address. An address is not judged here."""
     if len(url) > MAX_URL_CHARS:
-        raise _invalid(f"The URL is longer than {MAX_URL_CHARS} characters.")
+        raise invalid(f"The URL is longer than {MAX_URL_CHARS} characters.")
     if _FORBIDDEN.search(url):
-        raise _invalid("The URL holds a space, a control character or a backslash.")
+        raise invalid("The URL holds a space, a control character or a backslash.")
     match = _URL.match(url)
     if match is None:
-        raise _invalid("The URL is not absolute.")
+        raise invalid("The URL is not absolute.")
     scheme = match["scheme"].lower()
     if scheme not in ("http", "https"):
-        raise _invalid("Only http and https can be fetched.")
+        raise invalid("Only http and https can be fetched.")
     if "@" in match["authority"]:
-        raise _invalid("The URL carries a user name.")
+        raise invalid("The URL carries a user name.")
     parts = _AUTHORITY.fullmatch(match["authority"])
     if parts is None or "%" in match["authority"]:
-        raise _invalid("The URL has no valid host.")
-    host, address = _read_host(parts["host"])
+        raise invalid("The URL has no valid host.")
+    host, address = read_host(parts["host"])
     port = int(parts["port"]) if parts["port"] else _default_port(scheme)
     if port not in ports:
         raise blocked()
@@ -119,89 +111,57 @@ def check_url(url: str, ports: Collection[int] = DEFAULT_PORTS) -> CheckedUrl:
     return CheckedUrl(f"{scheme}://{checked.authority}{target}", scheme, host, port, target, address)
 
 
-def check_addresses(answers: Sequence[str], port: int, allow: Sequence[AllowEntry] = ()) -> list[IPAddress]:
+def check_addresses(
+    answers: Sequence[str], port: int, allow: Sequence[AllowEntry] = (), deny: DenyList | None = None
+) -> list[IPAddress]:
     """Judge every answer of a resolver; one bad answer refuses the name (TargetFailed blocked_address)."""
     addresses = [parse_address(answer) for answer in answers[:MAX_ANSWERS]]
     checked = [address for address in addresses if address is not None and is_allowed(address, port, allow)]
     if len(checked) != len(answers) or not checked:
         raise blocked()
+    if deny is not None and any(deny.has_address(address) for address in checked):
+        raise blocked()
     return checked
 
 
 class Guard:
-    """`check_url` and `check_addresses` with one allow list and one resolver.
+    """`check_url` and `check_addresses` with one allow list, one deny list and one resolver.
 
-    The allow list opens exactly its rows; special-use names stay closed whatever it says.
+    The allow list opens exactly its rows; special-use names stay closed whatever it says, and the deny list wins
+    over it.
     """
 
-    def __init__(self, resolver: Resolver, allow: Sequence[AllowEntry] = ()) -> None:
+    def __init__(self, resolver: Resolver, allow: Sequence[AllowEntry] = (), deny: DenyList | None = None) -> None:
         self._resolver = resolver
         self._allow = tuple(allow)
+        self._deny = deny or DenyList()
         self._ports = DEFAULT_PORTS | {entry.port for entry in self._allow if entry.port is not None}
 
     async def admit(self, url: str) -> tuple[CheckedUrl, list[IPAddress]]:
         """Check a URL and resolve its host once: the addresses that may be connected to, in order.
 
-        Raises TargetFailed invalid_url, blocked_address or dns_failed.
+        Raises TargetFailed invalid_url, blocked_address or dns_failed, and TargetBusy when the name server is away.
         """
         checked = check_url(url, self._ports)
         if checked.address is not None:
-            return checked, check_addresses([checked.host], checked.port, self._allow)
+            return checked, check_addresses([checked.host], checked.port, self._allow, self._deny)
+        if self._deny.has_name(checked.host):
+            raise blocked()
         try:
             answers = await self._resolver.resolve(checked.host, checked.port)
+        except socket.gaierror as error:
+            if error.errno == socket.EAI_AGAIN:
+                raise TargetBusy("The name server did not answer.") from error
+            answers = []
         except (OSError, UnicodeError):
             answers = []
         if not answers:
             raise TargetFailed("dns_failed", "The host name does not resolve.", "Check the spelling of the host.")
-        return checked, check_addresses(answers, checked.port, self._allow)
-
-
-def blocked() -> TargetFailed:
-    """The one refusal for every address, name or port that is not open: it tells nothing about what is there."""
-    return TargetFailed("blocked_address", "The address is not allowed.", "Only public web addresses are fetched.")
-
-
-def _invalid(detail: str) -> TargetFailed:
-    return TargetFailed("invalid_url", detail, "Send an absolute http or https URL, percent-encoded.")
+        return checked, check_addresses(answers, checked.port, self._allow, self._deny)
 
 
 def _default_port(scheme: str) -> int:
     return 443 if scheme == "https" else 80
-
-
-def _read_host(text: str) -> tuple[str, IPAddress | None]:
-    if text.startswith("["):
-        try:
-            address = IPv6Address(text[1:-1])
-        except ValueError as error:
-            raise _invalid("The URL has no valid host.") from error
-        return str(address), address
-    host = _encode_host(text)
-    if _NUMERIC.fullmatch(host.rpartition(".")[2]):
-        if not _QUAD.fullmatch(host):
-            raise blocked()
-        try:
-            quad = IPv4Address(host)
-        except ValueError as error:
-            raise _invalid("The URL has no valid host.") from error
-        return host, quad
-    if "." not in host or any(host == name or host.endswith("." + name) for name in _SPECIAL_NAMES):
-        raise blocked()
-    return host, None
-
-
-def _encode_host(text: str) -> str:
-    """IDNA by UTS 46, then one trailing dot off; an ASCII name may hold underscores, as some real ones do."""
-    host = text.lower()
-    if not host.isascii() or "xn--" in host:
-        try:
-            host = idna.encode(text, uts46=True).decode("ascii").lower()
-        except (idna.IDNAError, UnicodeError) as error:
-            raise _invalid("The host name is not valid.") from error
-    host = host.removesuffix(".")
-    if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in host.split(".")):
-        raise _invalid("The host name is not valid.")
-    return host
 
 
 def _escape(target: str) -> str:

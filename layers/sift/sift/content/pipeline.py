@@ -15,6 +15,7 @@ from sift.content.addresses import parse_allow
 from sift.content.answers import Answerer
 from sift.content.child import Crashed, ForkServer
 from sift.content.client import Fetched, FetchLimits, GuardedClient
+from sift.content.denials import parse_deny
 from sift.content.extraction import PRELOAD
 from sift.content.filters import OVERTIME, overtime
 from sift.content.guard import Guard, Resolver, SystemResolver
@@ -33,12 +34,14 @@ class PipelineSettings:
     """All that a pipeline can be told.
 
     `guard_allow`: `address-or-cidr[:port]`, comma-separated; "" is the public internet and nothing beyond.
+    `guard_deny`: host names, addresses and CIDRs, comma-separated, that are refused all the same.
     `ca_file`: certificates to trust in place of the bundled ones, for networks with their own authority.
     `children`: documents parsed at the same time; each may use `child.memory_bytes`, so their sum
     must fit the function's memory. `extract_s`: wall seconds for one document.
     """
 
     guard_allow: str = ""
+    guard_deny: str = ""
     user_agent: str = "sift/0.1"
     ca_file: str | None = None
     limits: FetchLimits = field(default_factory=FetchLimits)
@@ -69,7 +72,11 @@ class Pipeline:
         self._answerer = answerer
         self._now = now
         self._own_resolver = SystemResolver() if resolver is None else None
-        guard = Guard(resolver or self._own_resolver or SystemResolver(), parse_allow(settings.guard_allow))
+        guard = Guard(
+            resolver or self._own_resolver or SystemResolver(),
+            parse_allow(settings.guard_allow),
+            parse_deny(settings.guard_deny),
+        )
         self._client = GuardedClient(
             guard, settings.user_agent, make_tls_context(settings.ca_file), settings.limits, settings.timeouts
         )
@@ -95,8 +102,10 @@ class Pipeline:
             async with asyncio.timeout(deadline_s):
                 if options.mode != "raw" or options.filters:
                     self._extractor.start()  # it loads its libraries while the page is on its way
-                fetched = await self._client.fetch(url, deadline_s)
+                fetched = await self._client.fetch(url, deadline_s, options.headers)
                 meta = self._describe(fetched)
+                if fetched.not_modified:
+                    return Content(b"", "text/plain; charset=utf-8", meta | {"elapsed_ms": _since(started)})
                 try:
                     content = await self._read(fetched, options, deadline_s - (time.monotonic() - started))
                     if options.question is not None and self._answerer is not None:
@@ -110,7 +119,7 @@ class Pipeline:
             raise TargetFailed("timeout", "The target took too long.", "Try it again later.") from error
         warnings = [*meta["warnings"], *content.meta.get("warnings", [])]
         meta |= {**content.meta, "warnings": warnings}
-        meta["elapsed_ms"] = round((time.monotonic() - started) * 1000)
+        meta["elapsed_ms"] = _since(started)
         return Content(content.body, content.media_type, meta)
 
     async def aclose(self) -> None:
@@ -120,11 +129,13 @@ class Pipeline:
             self._own_resolver.close()
 
     def _describe(self, fetched: Fetched) -> dict[str, Any]:
-        warnings = ["A redirect went from https to http."] if fetched.downgraded else []
         return {
             "url": fetched.url,
             "final_url": fetched.final_url,
             "status": fetched.status,
+            "etag": fetched.etag,
+            "last_modified": fetched.last_modified,
+            "not_modified": fetched.not_modified,
             "media_type": parse_media_type(fetched.content_type) or None,
             **dict.fromkeys(_META_TEXTS),
             "bytes": len(fetched.body),
@@ -134,7 +145,7 @@ class Pipeline:
             "truncated": False,
             "redirects": list(fetched.hops),
             "fetched_at": self._now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "warnings": warnings,
+            "warnings": list(fetched.warnings),
         }
 
     async def _read(self, fetched: Fetched, options: FetchOptions, left_s: float) -> Content:
@@ -165,6 +176,11 @@ class Pipeline:
                 raise overtime() from error
             raise
         return _open(answer, body)
+
+
+def _since(started: float) -> int:
+    """Whole milliseconds since a monotonic time."""
+    return round((time.monotonic() - started) * 1000)
 
 
 def _open(answer: dict[str, Any], body: bytes) -> Content:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import errno
+import re
 import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from urllib.parse import urljoin
 
 import httpx2
 
 from sift.errors import TargetBusy, TargetFailed
+from sift.request_headers import VALUE_CHARS
 
 SUPPORTED_CODINGS = ("gzip", "br", "zstd", "deflate")
 MAX_CODINGS = 2
+NOT_MODIFIED = 304
 MAX_RETRY_AFTER_S = 86_400.0
 
 # Passing troubles by their definition (RFC 9110, 6585, 8470; 52x are Cloudflare's for an origin that is away).
-# 500 is not among them: a page that breaks its server breaks it again.
+# 500 is not among them: a page that breaks its server breaks it again, unless the server says when to come back.
 _BUSY = frozenset({408, 425, 429, 502, 503, 504, 520, 521, 522, 523, 524})
+_NO_HOST = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//(?:[/?#]|$)|https?:/(?!/)", re.IGNORECASE)
 _NAMES = {401: "It asks for credentials.", 403: "It refuses this reader.", 404: "There is no such page."}
 
 
@@ -26,8 +31,8 @@ def check_status(status: int, headers: httpx2.Headers, now: datetime | None = No
     """Let 2xx pass; raises TargetBusy for a passing trouble and TargetFailed http_error for the rest."""
     if 200 <= status < 300:
         return
-    if status in _BUSY:
-        retry_after = parse_retry_after(headers.get("retry-after", ""), now or datetime.now(UTC))
+    retry_after = parse_retry_after(headers.get("retry-after", ""), now or datetime.now(UTC))
+    if status in _BUSY or (status >= 500 and retry_after is not None):
         raise TargetBusy(f"The server answered {status}.", retry_after=retry_after, status=status)
     hint = _NAMES.get(status, "Open the address in a browser to see what the server says.")
     raise TargetFailed("http_error", f"The server answered {status}.", hint, status=status)
@@ -61,8 +66,25 @@ def read_location(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
         text = "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in value)
     if any(character < " " or character in "\x7f\\" for character in text):
         # Refused here, as urljoin would drop tabs and line ends in silence.
-        raise TargetFailed("invalid_url", "A redirect leads to an address that is not valid.")
+        raise _bad_redirect()
     return text.replace(" ", "%20")
+
+
+def join(base: str, location: str) -> str:
+    """The absolute address of a redirect. Raises TargetFailed invalid_url."""
+    if _NO_HOST.match(location):
+        # urljoin would stay on the host it has, and a browser take the next word for the host.
+        raise _bad_redirect()
+    try:
+        return urljoin(base, location)
+    except ValueError as error:
+        raise _bad_redirect() from error
+
+
+def _bad_redirect() -> TargetFailed:
+    return TargetFailed(
+        "invalid_url", "A redirect leads to an address that is not valid.", "Send the address that you want to reach."
+    )
 
 
 def read_codings(headers: httpx2.Headers) -> list[str]:
@@ -70,15 +92,30 @@ def read_codings(headers: httpx2.Headers) -> list[str]:
     names = [name.strip().lower() for name in headers.get("content-encoding", "").split(",")]
     codings = [name.removeprefix("x-") for name in names if name.removeprefix("x-") in SUPPORTED_CODINGS]
     if len(codings) > MAX_CODINGS:
-        raise TargetFailed("damaged", f"The body has more than {MAX_CODINGS} content codings.")
+        raise TargetFailed(
+            "damaged",
+            f"The body has more than {MAX_CODINGS} content codings.",
+            "The site sent it so; try it again later.",
+        )
     return codings
+
+
+def read_validator(headers: httpx2.Headers, name: str) -> str | None:
+    """ETag or Last-Modified, if it is one that a caller may send back as a condition."""
+    value: str = headers.get(name, "").strip()
+    return value if 0 < len(value) <= VALUE_CHARS and value.isascii() and value.isprintable() else None
 
 
 def check_length(headers: httpx2.Headers, limit: int) -> None:
     """Refuse a body whose announced length is over the limit, before it is read."""
     length = headers.get("content-length", "")
-    if length.isdigit() and int(length[:15]) > limit:
-        raise TargetFailed("too_large", f"The document is over {limit} bytes on the wire.")
+    if length.isascii() and length.isdigit() and int(length[:15]) > limit:
+        raise too_large(f"The document is over {limit} bytes on the wire.")
+
+
+def too_large(detail: str) -> TargetFailed:
+    """The refusal of what is over a limit of bytes."""
+    return TargetFailed("too_large", detail, "Only what is within the limits is read; look for a smaller version.")
 
 
 def is_tls_failure(error: BaseException) -> bool:
@@ -88,10 +125,26 @@ def is_tls_failure(error: BaseException) -> bool:
 
 def is_refused(error: BaseException) -> bool:
     """Say whether the server refused the connection."""
+    return _has_errno(error, errno.ECONNREFUSED)
+
+
+def is_reset(error: BaseException) -> bool:
+    """Say whether the server reset the connection, at whatever point."""
+    return _has_errno(error, errno.ECONNRESET, errno.EPIPE)
+
+
+def is_oversized(error: BaseException) -> bool:
+    """Say whether a protocol library gave up on headers that are too long."""
+    from h2.exceptions import DenialOfServiceError
+
     return any(
-        isinstance(cause, ConnectionRefusedError) or getattr(cause, "errno", None) == errno.ECONNREFUSED
+        isinstance(cause, DenialOfServiceError) or getattr(cause, "error_status_hint", None) == 431
         for cause in _causes(error)
     )
+
+
+def _has_errno(error: BaseException, *numbers: int) -> bool:
+    return any(isinstance(cause, OSError) and cause.errno in numbers for cause in _causes(error))
 
 
 def _causes(error: BaseException) -> list[BaseException]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import httpcore2
 
@@ -14,14 +16,42 @@ from sift.content.guard import CheckedUrl
 
 MAX_TRIED_ADDRESSES = 4
 
+Phase = Literal["dns", "connect", "tls", "headers", "body"]
+
+_STARTS: Mapping[str, Phase] = {
+    "connection.connect_tcp.started": "connect",
+    "connection.start_tls.started": "tls",
+    "http11.send_request_headers.started": "headers",
+    "http2.send_connection_init.started": "headers",
+}
+
+# At DEBUG these write headers down, what callers sent as credentials among them.
+for _name in ("hpack", "h2", "httpcore2", "httpx2"):
+    logging.getLogger(_name).setLevel(logging.INFO)
+
 
 @dataclass(frozen=True)
 class PhaseTimeouts:
-    """Seconds for each phase of an exchange; the total deadline is the caller's."""
+    """Seconds for each phase of an exchange; the total deadline is the caller's.
 
+    `connect` is for TCP and again for TLS; `read` is the longest silence before and within an answer.
+    """
+
+    dns: float = 10.0
     connect: float = 10.0
     read: float = 20.0
     write: float = 10.0
+
+
+@dataclass
+class Progress:
+    """How far an exchange has come: what a timeout is blamed on."""
+
+    phase: Phase = "dns"
+
+    async def note(self, event: str, _: Mapping[str, Any]) -> None:
+        """Take in an event of httpcore2's trace."""
+        self.phase = _STARTS.get(event, self.phase)
 
 
 class _PinnedBackend(httpcore2.AsyncNetworkBackend):
@@ -61,6 +91,7 @@ async def exchange(
     headers: Sequence[tuple[bytes, bytes]],
     tls: ssl.SSLContext,
     timeouts: PhaseTimeouts,
+    progress: Progress,
 ) -> AsyncIterator[httpcore2.Response]:
     """GET `url`; yields the response with its body still unread. Raises httpcore2's errors.
 
@@ -79,13 +110,28 @@ async def exchange(
         extensions={
             "timeout": {"connect": timeouts.connect, "read": timeouts.read, "write": timeouts.write, "pool": None},
             "sni_hostname": url.host,
+            "trace": progress.note,
         },
     )
     async with httpcore2.AsyncConnectionPool(
         ssl_context=tls, http1=True, http2=True, max_connections=1, network_backend=_PinnedBackend(addresses)
     ) as pool:
-        response = await pool.handle_async_request(request)
+        try:
+            response = await pool.handle_async_request(request)
+        except ValueError as error:  # a status over HTTP/2 that is no number
+            raise httpcore2.RemoteProtocolError(error) from error
+        progress.phase = "body"
         try:
             yield response
+        except Exception as error:
+            if _is_of_h2(error):  # its errors come through while a body is read
+                raise httpcore2.RemoteProtocolError(error) from error
+            raise
         finally:
             await response.aclose()
+
+
+def _is_of_h2(error: Exception) -> bool:
+    from h2.exceptions import H2Error  # not before an exchange has failed: plain HTTP/1.1 needs none of it
+
+    return isinstance(error, H2Error)

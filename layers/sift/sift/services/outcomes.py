@@ -9,6 +9,7 @@ from sift.blobs.ports import Blobs, content_key
 from sift.clock import rfc3339
 from sift.errors import TargetFailed
 from sift.messages import TargetMessage
+from sift.request_headers import without_credentials
 from sift.store.ports import Outcome
 from sift.targets import Content
 
@@ -30,6 +31,7 @@ async def keep(
         await blobs.put(blob, body, content.media_type)
     document = _document(message, attempts, now_ms)
     document |= {
+        "options": without_credentials(message.options),  # nobody runs it again
         "media_type": content.media_type,
         "chars": content.meta.get("chars"),
         "meta": {**content.meta, "attempts": attempts},

@@ -16,6 +16,7 @@ from sift.idempotency import content_hash, key_hash
 from sift.identity import Identity, Limits
 from sift.jobs import MAX_WINDOW, SEGMENT, Flight, Meta, State
 from sift.queue.ports import Queue
+from sift.request_headers import without_credentials
 from sift.services.advance import quiet_since, target_message
 from sift.store.codec import pack_specs
 from sift.store.ports import (
@@ -221,7 +222,7 @@ class Submitter:
                 expires_at=expires_at,
                 shard=shard,
                 salt=secrets.token_hex(16),
-                options=request.options,
+                options=without_credentials(request.options),  # each target has its own, merged
                 metadata=request.metadata,
                 idempotency=record.key if record else None,
                 explicit_key=request.idempotency_key is not None and record is not None,
