@@ -15,7 +15,7 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValida
 
 from sift.api import openapi, problems, queries, routes
 from sift.bootstrap import Api, run
-from sift.errors import NotFound, SiftError, TooLarge
+from sift.errors import NotFound, SiftError, TooLarge, Unauthenticated
 
 #: A request body may have this many bytes: Lambda takes events of 6 MB, in which it is a JSON string.
 BODY_BYTES = 5_000_000
@@ -122,9 +122,17 @@ def _no_constant(name: str) -> Any:
 
 
 def _credential(event: dict[str, Any]) -> str | None:
+    """The key that a request carries, in either header; None: none that could be one."""
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    found: str = token.strip() if scheme.lower() == "bearer" and token else headers.get("x-api-key", "")
+    bearer = token.strip() if scheme.lower() == "bearer" else ""
+    key = headers.get("x-api-key", "")
+    if bearer and key and bearer != key:
+        # Whichever were taken, a client that sends both by mistake would act as somebody it does not mean to be.
+        raise Unauthenticated(
+            "unauthenticated", "Authorization and x-api-key hold different credentials.", "Send one of the two headers."
+        )
+    found: str = bearer or key
     return found if len(found) <= CREDENTIAL_CHARS else None
 
 

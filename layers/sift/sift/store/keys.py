@@ -48,3 +48,8 @@ def outcome(job_id: str, index: int) -> tuple[str, str]:
 
 def api_key(key_id: str) -> tuple[str, str]:
     return f"KEY#{key_id}", "KEY"
+
+
+def listed_key(key_id: str) -> tuple[str, str]:
+    """One partition lists every key; what it lists is in the key's own item."""
+    return "KEYS", f"KEY#{key_id}"

@@ -284,3 +284,12 @@ class MemoryStore:
 
     async def put_key(self, record: KeyRecord) -> None:
         self.keys[record.key_id] = record
+
+    async def list_keys(self) -> Sequence[KeyRecord]:
+        return [self.keys[key_id] for key_id in sorted(self.keys)]
+
+    async def revoke_key(self, key_id: str, at: int) -> KeyRecord | None:
+        record = self.keys.get(key_id)
+        if record is not None and record.revoked_at is None:
+            record = self.keys[key_id] = replace(record, revoked_at=at)
+        return record
