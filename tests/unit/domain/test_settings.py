@@ -18,6 +18,10 @@ ALL = {
     "TTL_SECONDS": "0",
     "DEADLINE_SECONDS": "86400",
     "MAX_JOB_BYTES": "67108864",
+    "JWT_ISSUER": "https://login.example",
+    "JWT_AUDIENCE": "sift",
+    "JWT_JWKS_URL": "https://login.example/keys",
+    "JWT_CLAIMS": "tenant=org",
     "FETCH_DEAD_LETTER_QUEUE_URL": "https://sqs.example/dead",
     "LEASE_SECONDS": "100",
     "GUARD_ALLOW": "",
@@ -58,6 +62,30 @@ def test_a_wrong_number_is_named(model: type[settings.Settings], variable: str, 
 def test_a_cap_of_none_is_no_cap(variable: str) -> None:
     with pytest.raises(settings.SettingsError, match=variable):
         settings.load(settings.ApiSettings, {**ALL, variable: "0"})
+
+
+@pytest.mark.parametrize(
+    ("variable", "wrong"),
+    [
+        ("JWT_AUDIENCE", ""), ("JWT_JWKS_URL", ""), ("JWT_JWKS_URL", "http://login.example/keys"),
+        ("JWT_JWKS_URL", "https://"), ("JWT_JWKS_URL", "https://[/"), ("JWT_JWKS_URL", "file:///keys"),
+        ("JWT_JWKS_URL", "https://me@login.example/keys"), ("JWT_CLAIMS", "tenant"), ("JWT_CLAIMS", "owner=x"),
+        ("JWT_CLAIMS", "tenant="),
+    ],
+)  # fmt: skip
+def test_a_provider_that_can_not_be_asked_is_named(variable: str, wrong: str) -> None:
+    with pytest.raises(settings.SettingsError, match=variable):
+        settings.load(settings.ApiSettings, {**ALL, variable: wrong})
+
+
+def test_without_an_issuer_there_is_no_provider() -> None:
+    none = {"JWT_ISSUER": "", "JWT_AUDIENCE": "", "JWT_JWKS_URL": "", "JWT_CLAIMS": ""}
+    assert settings.load(settings.ApiSettings, ALL | none).jwt_issuer == ""
+
+
+def test_a_provider_on_this_machine_may_do_without_tls() -> None:
+    for url in ("http://127.0.0.1:9/keys", "http://localhost/keys", "http://[::1]:9/keys"):
+        assert settings.load(settings.ApiSettings, {**ALL, "JWT_JWKS_URL": url}).jwt_jwks_url == url
 
 
 def test_the_error_tells_no_value() -> None:

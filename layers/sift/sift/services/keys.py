@@ -102,15 +102,15 @@ class KeyService:
         """Who holds this key. Raises Unauthenticated, which never says what was wrong with it."""
         match = _KEY.fullmatch(credential or "")
         if match is None:
-            raise _refused()
+            raise Unauthenticated()
         key_id, secret = match.groups()
         record = await self._look_up(key_id)
         expected = record.secret_sha256 if record else _NOBODY
         right = hmac.compare_digest(_hash(secret), expected)
         if record is None or not right or record.revoked_at is not None:
-            raise _refused()
+            raise Unauthenticated()
         if record.expires_at is not None and record.expires_at * 1000 <= self._clock.now_ms():
-            raise _refused()
+            raise Unauthenticated()
         return record.identity
 
     async def _look_up(self, key_id: str) -> KeyRecord | None:
@@ -127,11 +127,3 @@ class KeyService:
 
 def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
-
-
-def _refused() -> Unauthenticated:
-    return Unauthenticated(
-        "unauthenticated",
-        "The request has no valid API key.",
-        "Send `Authorization: Bearer sift_...` or `x-api-key: sift_...`.",
-    )
