@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from sift import settings
 from sift.blobs.s3 import S3Blobs
 from sift.claims import read_names
+from sift.classes import read_classes
 from sift.clock import SystemClock
 from sift.errors import TargetFailed
 from sift.events.eventbridge import EventBridgeBus
@@ -123,8 +124,10 @@ def api() -> Api:
         jobs_per_caller=config.jobs_per_caller,
         retained_jobs=config.retained_jobs,
         job_bytes=config.max_job_bytes,
+        ttl_seconds=config.ttl_seconds,
     )
-    terms = Terms(config.jobs_total, limits, config.deadline_seconds, config.ttl_seconds)
+    classes = {name: limits.with_overrides(own) for name, own in read_classes(config.caller_classes).items()}
+    terms = Terms(config.jobs_total, limits, config.deadline_seconds, classes)
     reader = Reader(store, advancer, clock)
     submitter = Submitter(store, SqsQueue(_Lazy("sqs"), config.fetch_queue_url), blobs, clock, terms)
     return Api(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from sift.errors import Forbidden
@@ -50,12 +50,28 @@ class Limits:
 
     def with_overrides(self, overrides: Mapping[str, int]) -> Limits:
         """These limits, with those that a class or a key has in their place; other names are left out."""
-        return Limits(**{name: overrides.get(name, getattr(self, name)) for name in LIMIT_NAMES})
+        return replace(self, **{name: overrides[name] for name in LIMIT_RANGES if name in overrides})
 
 
-LIMIT_NAMES = tuple(found.name for found in fields(Limits))
-#: The least that each may be; 1 where nothing is said.
-LEAST_LIMITS = {"ttl_seconds": 0}
+#: The least and the most of each that a class or a key may have: those of the template's parameters. To keep jobs
+#: for ever is for the whole deployment to decide, for its bucket forgets or does not.
+LIMIT_RANGES: Mapping[str, tuple[int, int]] = {
+    "targets_per_job": (1, 9_000),
+    "jobs_per_caller": (1, 1_000),
+    "retained_jobs": (1, 100_000),
+    "job_bytes": (1_048_576, 10_737_418_240),
+    "window": (1, MAX_WINDOW),
+    "ttl_seconds": (1, 2_592_000),
+}
+
+
+def check_limit(name: str, value: object) -> None:
+    """Raises ValueError unless it is a limit that a class or a key may have."""
+    if name not in LIMIT_RANGES:
+        raise ValueError(f"no limit is called {name} ({', '.join(LIMIT_RANGES)})")
+    least, most = LIMIT_RANGES[name]
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"{name} is a number from {least} to {most}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from sift.claims import read_names
+from sift.classes import read_classes
 from sift.errors import SiftError
 from sift.jwks import is_trusted_address
 
@@ -66,6 +67,13 @@ class ApiSettings(CallerSettings):
     ttl_seconds: int = Field(ge=0)
     deadline_seconds: int = Field(ge=1)
     max_job_bytes: int = Field(ge=1)
+    caller_classes: str
+
+    @field_validator("caller_classes")
+    @classmethod
+    def _are_classes(cls, value: str) -> str:
+        read_classes(value)
+        return value
 
 
 class FetchSettings(Settings):

@@ -88,11 +88,11 @@ def test_a_key_is_shown_once_and_opens_the_api_until_it_is_revoked(table: Dynamo
 def test_everything_that_a_key_can_carry(table: DynamoStore, capsys: Captured) -> None:
     key = create(
         capsys, "--actor", "bob", "--scope", "fetch", "--scope", "admin:acme", "--class", "batch", "--days", "30",
-        "--limit", "targets_per_job=9", "--limit", "ttl_seconds=0", "--subject", "Bob", "--application", "crawler",
+        "--limit", "targets_per_job=9", "--limit", "ttl_seconds=60", "--subject", "Bob", "--application", "crawler",
         "--allow-model", "m1", "--deny-model", "m2",
     )  # fmt: skip
     assert holder(table, key) == Identity(
-        "acme", "bob", key.split("_")[1], ("fetch", "admin:acme"), {"targets_per_job": 9, "ttl_seconds": 0},
+        "acme", "bob", key.split("_")[1], ("fetch", "admin:acme"), {"targets_per_job": 9, "ttl_seconds": 60},
         subject="Bob", application="crawler", allowed_models=("m1",), denied_models=("m2",), caller_class="batch",
     )  # fmt: skip
     assert main(["keys", "list", "--json"]) == 0
@@ -100,7 +100,7 @@ def test_everything_that_a_key_can_carry(table: DynamoStore, capsys: Captured) -
     found = next(row for row in json.loads(text) if row["key_id"] == key.split("_")[1])
     assert key.split("_")[2] not in text
     assert "secret" not in text
-    assert found["limits"] == {"targets_per_job": 9, "ttl_seconds": 0}
+    assert found["limits"] == {"targets_per_job": 9, "ttl_seconds": 60}
     assert (found["class"], found["scopes"], found["revoked_at"]) == ("batch", ["fetch", "admin:acme"], None)
     assert found["created_at"] < found["expires_at"]
 
@@ -141,8 +141,11 @@ def test_a_stack_names_its_table() -> None:
         (["create", "--tenant", "acme", "--actor", "ann", "--class", "a b"], "not a name"),
         (["create", "--tenant", "acme", "--actor", "ann", "--scope", "root"], "not scopes"),
         (["create", "--tenant", "acme", "--actor", "ann", "--scope", "fetch:acme"], "not scopes"),
-        (["create", "--tenant", "acme", "--actor", "ann", "--limit", "targets_per_job=0"], "not a limit"),
-        (["create", "--tenant", "acme", "--actor", "ann", "--limit", "targets=5"], "not a limit"),
+        (
+            ["create", "--tenant", "acme", "--actor", "ann", "--limit", "targets_per_job=0"],
+            "targets_per_job is a number",
+        ),
+        (["create", "--tenant", "acme", "--actor", "ann", "--limit", "targets=5"], "no limit is called targets"),
         (["create", "--tenant", "acme", "--actor", "ann", "--limit", "window"], "NAME=N"),
     ],
 )

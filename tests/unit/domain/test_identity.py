@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 
 from sift.errors import Forbidden
-from sift.identity import Identity, Limits
+from sift.identity import LIMIT_RANGES, Identity, Limits
+from tests.template.document import load
 
 
 def test_a_callers_name_can_not_be_read_two_ways() -> None:
@@ -74,3 +76,16 @@ def test_a_keys_own_limits_take_the_place_of_the_default_ones() -> None:
     assert limits.with_overrides({"targets_per_job": 9_000, "job_bytes": 5}) == Limits(9_000, 1, 1_000, 5)
     assert limits.with_overrides({"window": 4, "ttl_seconds": 0}) == Limits(32, 1, 1_000, 2**26, 4, 0)
     assert limits.with_overrides({"unknown": 5}) == limits
+
+
+def test_every_limit_has_its_range_and_that_of_its_parameter() -> None:
+    assert {found.name for found in dataclasses.fields(Limits)} == set(LIMIT_RANGES)
+    parameters = {
+        "targets_per_job": "TargetsPerJob", "jobs_per_caller": "JobsPerCaller", "retained_jobs": "RetainedJobs",
+        "job_bytes": "MaxJobBytes", "ttl_seconds": "TtlSeconds",
+    }  # fmt: skip
+    declared = load()["Parameters"]
+    for limit, name in parameters.items():
+        # To keep jobs for ever is no limit of a class.
+        least = max(declared[name]["MinValue"], 1)
+        assert LIMIT_RANGES[limit] == (least, declared[name]["MaxValue"]), limit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sift import settings
+from sift.classes import read_classes
 
 ALL = {
     "TABLE_NAME": "jobs",
@@ -18,6 +19,7 @@ ALL = {
     "TTL_SECONDS": "0",
     "DEADLINE_SECONDS": "86400",
     "MAX_JOB_BYTES": "67108864",
+    "CALLER_CLASSES": '{"batch": {"targets_per_job": 9000}}',
     "JWT_ISSUER": "https://login.example",
     "JWT_AUDIENCE": "sift",
     "JWT_JWKS_URL": "https://login.example/keys",
@@ -76,6 +78,32 @@ def test_a_cap_of_none_is_no_cap(variable: str) -> None:
 def test_a_provider_that_can_not_be_asked_is_named(variable: str, wrong: str) -> None:
     with pytest.raises(settings.SettingsError, match=variable):
         settings.load(settings.ApiSettings, {**ALL, variable: wrong})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ("{", "not JSON"), ("[" * 2_000, "not JSON"), ("[]", "not an object"), ('{"batch": 7}', "batch: not an object"),
+        ('{"default": {}}', "made by the other parameters"), ('{"a b": {}}', "needs a name"),
+        ('{"batch": {"speed": 9}}', "batch: no limit is called speed"),
+        ('{"batch": {"window": 33}}', "batch: window is a number from 1 to 32"),
+        ('{"batch": {"window": 0}}', "batch: window"), ('{"batch": {"window": true}}', "batch: window"),
+        ('{"batch": {"window": 1.5}}', "batch: window"), ('{"batch": {"window": "9"}}', "batch: window"),
+        ('{"batch": {"window": null}}', "batch: window"), ('{"batch": {"ttl_seconds": 0}}', "batch: ttl_seconds"),
+        ('{"small": {"window": 1}, "batch": {"job_bytes": 1}}', "batch: job_bytes"),
+    ],
+)  # fmt: skip
+def test_classes_that_can_not_be_are_named(wrong: str, word: str) -> None:
+    with pytest.raises(settings.SettingsError, match="CALLER_CLASSES") as caught:
+        settings.load(settings.ApiSettings, {**ALL, "CALLER_CLASSES": wrong})
+    assert word in caught.value.detail
+
+
+def test_classes() -> None:
+    assert read_classes("") == read_classes(" \n") == read_classes("{}") == {}
+    assert read_classes('{"batch": {"window": 4, "ttl_seconds": 60}, "small": {}}') == {
+        "batch": {"window": 4, "ttl_seconds": 60}, "small": {},
+    }  # fmt: skip
 
 
 def test_without_an_issuer_there_is_no_provider() -> None:

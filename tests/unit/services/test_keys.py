@@ -162,8 +162,8 @@ def test_keys_are_listed_newest_first(world: World) -> None:
     [
         ({"scopes": []}, "not scopes"), ({"scopes": ["fetch", "all"]}, "not scopes"),
         ({"scopes": ["admin:"]}, "not scopes"), ({"scopes": ["admin:a/b"]}, "not scopes"),
-        ({"limits": {"speed": 9}}, "not a limit"),
-        ({"limits": {"window": 0}}, "not a limit"), ({"caller_class": ""}, "not a name"),
+        ({"limits": {"speed": 9}}, "no limit is called speed"),
+        ({"limits": {"window": 0}}, "window is a number"), ({"caller_class": ""}, "not a name"),
     ],
 )  # fmt: skip
 def test_a_key_that_means_nothing_is_not_made(world: World, wrong: dict[str, Any], word: str) -> None:

@@ -13,11 +13,10 @@ from sift.errors import Unauthenticated
 from sift.identity import (
     DEFAULT_CLASS,
     FETCH,
-    LEAST_LIMITS,
-    LIMIT_NAMES,
     NAME_FORM,
     Identity,
     KeyRecord,
+    check_limit,
     is_name,
     is_scope,
 )
@@ -64,9 +63,8 @@ class KeyService:
                 raise ValueError(f"not a name: {name!r} ({NAME_FORM})")
         if not scopes or not all(map(is_scope, scopes)):
             raise ValueError(f"not scopes: {', '.join(scopes) or 'none'} (fetch, inference, admin or admin:TENANT)")
-        for name, value in (limits or {}).items():
-            if name not in LIMIT_NAMES or value < LEAST_LIMITS.get(name, 1):
-                raise ValueError(f"not a limit: {name}={value} ({', '.join(LIMIT_NAMES)}, each a count above 0)")
+        for limit, value in (limits or {}).items():
+            check_limit(limit, value)
         key_id, secret = secrets.token_hex(6), secrets.token_hex(32)
         identity = Identity(
             tenant,
