@@ -93,8 +93,11 @@ def make_parser(*, with_local: bool = True) -> argparse.ArgumentParser:
     results = _add(subparsers, "results", commands.run_results, "show a job's targets as they are now")
     _add_job(results)
 
-    jobs = _add(subparsers, "jobs", commands.run_jobs, "list your jobs, newest first")
+    jobs = _add(subparsers, "jobs", commands.run_jobs, "list jobs, newest first: yours, or as an admin others'")
     jobs.add_argument("--status", choices=get_args(JobStatus), help="only jobs of this status")
+    jobs.add_argument("--tenant", help="for admins: the jobs of this tenant")
+    jobs.add_argument("--actor", help="for admins: the jobs of this actor of the tenant")
+    jobs.add_argument("--all", dest="everybody", action="store_true", help="for admins: everybody's jobs")
     jobs.add_argument("--limit", type=_positive, default=20, metavar="N", help="at most so many (default: 20)")
 
     for name, text in _CHANGES.items():

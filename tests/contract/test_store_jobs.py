@@ -256,6 +256,27 @@ def test_jobs_are_listed_newest_first_without_the_expired(store: Store) -> None:
     asyncio.run(story())
 
 
+def test_every_job_is_listed_for_admins(store: Store) -> None:
+    async def story() -> None:
+        made = [ids.new_job_id(NOW + n) for n in range(6)]
+        callers = ["acme/ann", "globex/bob", "acme/cid", "acme/ann", "globex/bob", "acme/ann"]
+        for n, (job_id, caller) in enumerate(zip(made, callers, strict=True)):
+            await store.commit(submission(job_id, caller=caller, expires_in=HOUR if n == 5 else HOUR * 9), NOW)
+        first, more = await store.list_all_jobs(None, NOW, None, 4)
+        assert list(first) == made[:1:-1]
+        assert await store.list_all_jobs(None, NOW, more, 9) == (made[1::-1], None)
+        assert await store.list_all_jobs("acme", NOW, None, 9) == ([made[5], made[3], made[2], made[0]], None)
+        short, more = await store.list_all_jobs("globex", NOW, None, 2)
+        assert list(short) == [made[4]], "what is not of the tenant counts as looked at"
+        assert await store.list_all_jobs("globex", NOW, more, 9) == ([made[1]], None)
+        assert await store.list_all_jobs("other", NOW, None, 9) == ([], None)
+        assert await store.list_all_jobs("acme/ann", NOW, None, 9) == ([], None)
+        later = NOW + HOUR * 2
+        assert await store.list_all_jobs(None, later, None, 9) == (made[4::-1], None)
+
+    asyncio.run(story())
+
+
 def test_slots_of_a_job_that_is_gone_can_be_freed(store: Store) -> None:
     async def story() -> None:
         made = submission(caller_cap=1, shard_cap=1)
@@ -367,6 +388,7 @@ def test_a_deleted_job_is_hidden_at_once_and_removed_in_steps(store: Store) -> N
         assert state is not None
         assert state.expired(NOW)
         assert await store.list_jobs("acme/ann", NOW, None, 9) == ([], None)
+        assert await store.list_all_jobs(None, NOW, None, 9) == ([], None)
         assert await store.count_jobs("acme/ann", NOW, 9) == 0
         assert await store.removals(0) == [job_id]
         for _ in range(2):

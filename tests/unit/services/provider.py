@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import hashlib
 import hmac
 import json
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import jwt
@@ -147,3 +150,35 @@ def wrong_tokens() -> dict[str, str]:
         "oversized": token(filler="x" * 7_000),
         "far oversized": f"{head}.{'A' * 1_000_000}.{signature}",
     }  # fmt: skip
+
+
+@contextlib.contextmanager
+def serve(answers: Mapping[str, bytes] | None = None) -> Iterator[tuple[str, list[str]]]:
+    """A server on loopback that publishes the keys at /keys, or these answers by path: its address, and the paths
+    that it was asked for. /moved redirects to /keys."""
+    published = {"/keys": jwks(), **(answers or {})}
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            body = published.get(self.path)
+            self.send_response(302 if self.path == "/moved" else 404 if body is None else 200)
+            self.send_header("Location", "/keys")
+            # One byte more than comes, where an answer is to break off.
+            self.send_header("Content-Length", str(len(body or b"") + (self.path == "/cut")))
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing is written."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

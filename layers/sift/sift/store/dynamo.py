@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from botocore.exceptions import ClientError
@@ -89,6 +90,12 @@ class DynamoStore(Table):
                     {"v": codec.VERSION, "kind": meta.kind, "expires_at": meta.expires_at},
                 )
             },
+            {
+                "Put": requests.put(
+                    keys.all_jobs(job_id),
+                    {"v": codec.VERSION, "tenant": meta.caller.partition("/")[0], "expires_at": meta.expires_at},
+                )
+            },
         ]
         transact += [
             {"Put": requests.put(keys.segment(job_id, s.number), codec.segment_item(s, meta.expires_at))}
@@ -161,14 +168,34 @@ class DynamoStore(Table):
     async def list_jobs(
         self, caller: str, now_ms: int, before: str | None, limit: int
     ) -> tuple[Sequence[str], str | None]:
-        pk, prefix = keys.caller_job(caller, "")
-        start = {} if before is None else {"ExclusiveStartKey": requests.key(keys.caller_job(caller, before))}
+        return await self._list(functools.partial(keys.caller_job, caller), now_ms, before, limit)
+
+    async def list_all_jobs(
+        self, tenant: str | None, now_ms: int, before: str | None, limit: int
+    ) -> tuple[Sequence[str], str | None]:
+        wanted = None if tenant is None else requests.Condition("tenant = :tenant", {":tenant": tenant})
+        return await self._list(keys.all_jobs, now_ms, before, limit, wanted)
+
+    async def _list(
+        self,
+        entry: Callable[[str], tuple[str, str]],
+        now_ms: int,
+        before: str | None,
+        limit: int,
+        wanted: requests.Condition | None = None,
+    ) -> tuple[Sequence[str], str | None]:
+        """Ids of a list of jobs, newest first; `entry` makes the key of a job's entry."""
+        pk, prefix = entry("")
+        start = {} if before is None else {"ExclusiveStartKey": requests.key(entry(before))}
+        kept = "(attribute_not_exists(expires_at) OR expires_at > :now)"
         page = await aws.call(
             self._client.query,
             TableName=self._table,
             KeyConditionExpression="pk = :pk AND begins_with(sk, :job)",
-            FilterExpression="attribute_not_exists(expires_at) OR expires_at > :now",
-            ExpressionAttributeValues=codec.to_wire({":pk": pk, ":job": prefix, ":now": now_ms // 1000}),
+            FilterExpression=kept if wanted is None else f"{kept} AND {wanted.text}",
+            ExpressionAttributeValues=codec.to_wire(
+                {":pk": pk, ":job": prefix, ":now": now_ms // 1000, **(wanted.values if wanted else {})}
+            ),
             ScanIndexForward=False,
             Limit=limit,
             **start,
@@ -276,6 +303,7 @@ class DynamoStore(Table):
                 {"Update": requests.hide(meta.job_id, now_ms)},
                 {"Update": requests.add_id(keys.removals(meta.shard), meta.job_id)},
                 {"Delete": listed},
+                {"Delete": {"Key": requests.key(keys.all_jobs(meta.job_id))}},
             ]
         )
         return Changed(True, None) if reasons is None else Changed(False, found_state(reasons[0]))

@@ -17,6 +17,11 @@ def caller_job(caller: str, job_id: str) -> tuple[str, str]:
     return f"CALLER#{caller}", f"JOB#{job_id}"
 
 
+def all_jobs(job_id: str) -> tuple[str, str]:
+    """One partition lists every job, newest last: ids sort by time."""
+    return "JOBS", f"JOB#{job_id}"
+
+
 def live(shard: int) -> tuple[str, str]:
     return f"LIVE#{shard}", "LIVE"
 

@@ -148,6 +148,13 @@ class Store(Protocol):
         """Ids of the caller's retained jobs, newest first, older than `before`, and where to go on."""
         ...
 
+    async def list_all_jobs(
+        self, tenant: str | None, now_ms: int, before: str | None, limit: int
+    ) -> tuple[Sequence[str], str | None]:
+        """As `list_jobs`, of every caller, or of those of one tenant: then fewer than `limit` may be found with more
+        to come. Jobs that have ended may be listed longer than they are kept."""
+        ...
+
     # one target
     async def claim(self, job_id: str, index: int, lease: int, now_ms: int) -> Changed:
         """Take the target until `lease` when nobody holds it; the job becomes `running`."""
