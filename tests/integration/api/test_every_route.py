@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from sift.api import openapi
-from sift.api.application import PUBLIC, build
+from sift.api.application import build
+from sift.api.openapi import PUBLIC
 from sift.bootstrap import api
 from sift.clock import SystemClock
 from sift.services.keys import KeyService

@@ -22,7 +22,8 @@ def read(error: errors.SiftError) -> tuple[int, dict[str, Any], dict[str, Any]]:
 @pytest.mark.parametrize(
     ("kind", "status"),
     [
-        (errors.Malformed, 400), (errors.Forbidden, 403), (errors.NotFound, 404), (errors.Conflict, 409), (errors.TooLarge, 413), (errors.Invalid, 422), (errors.CallerBusy, 429),
+        (errors.Malformed, 400), (errors.Forbidden, 403), (errors.NotFound, 404),
+        (errors.Conflict, 409), (errors.TooLarge, 413), (errors.Invalid, 422), (errors.CallerBusy, 429),
         (errors.ServiceBusy, 503),
     ],
 )  # fmt: skip

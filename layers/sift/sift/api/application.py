@@ -21,8 +21,6 @@ from sift.services.credentials import CREDENTIAL_CHARS
 #: A request body may have this many bytes: Lambda takes events of 6 MB, in which it is a JSON string.
 BODY_BYTES = 5_000_000
 
-PUBLIC = frozenset({"/healthz", "/openapi.json", "/docs"})
-
 _log = logging.getLogger(__name__)
 
 
@@ -36,7 +34,7 @@ class Application:
     def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Answer an HTTP API event (payload format 2.0); nothing escapes it but a problem document."""
         try:
-            if event.get("rawPath") not in PUBLIC:
+            if event.get("rawPath") not in openapi.PUBLIC:
                 identity = run(self.services().authenticator.authenticate(_credential(event)))
                 self.resolver.append_context(identity=replace(identity, client_ip=_client_ip(event)))
             if _body_size(event) > BODY_BYTES:
