@@ -6,12 +6,12 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from sift.clock import Clock
 from sift.errors import Unavailable
+from sift.services.tokens import ALGORITHMS, Jwk
 
 #: Milliseconds after which keys are fetched anew, and after which they are not used without that.
 FRESH_MS = 10 * 60_000
@@ -25,23 +25,7 @@ MOST_BYTES = 256_000
 MOST_KEYS = 100
 TIMEOUT_SECONDS = 4.0
 
-#: The algorithms that a token may be signed with, and the key type and curve of each (RFC 7518, RFC 8037).
-ALGORITHMS: Mapping[str, tuple[str, str | None]] = {
-    "RS256": ("RSA", None),
-    "RS384": ("RSA", None),
-    "RS512": ("RSA", None),
-    "PS256": ("RSA", None),
-    "PS384": ("RSA", None),
-    "PS512": ("RSA", None),
-    "ES256": ("EC", "P-256"),
-    "ES384": ("EC", "P-384"),
-    "ES512": ("EC", "P-521"),
-    "EdDSA": ("OKP", "Ed25519"),
-}
-
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-
-Jwk = Mapping[str, Any]
 
 _log = logging.getLogger(__name__)
 

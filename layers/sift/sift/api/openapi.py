@@ -71,9 +71,7 @@ def describe(app: APIGatewayHttpResolver) -> None:
     from aws_lambda_powertools.event_handler.openapi.models import APIKey, APIKeyIn, HTTPBearer
 
     schemes: Any = {
-        "bearer": HTTPBearer(
-            description="`Authorization: Bearer sift_...`, or a JWT of the operator's identity provider"
-        ),
+        "bearer": HTTPBearer(description="`Authorization: Bearer sift_...`, or a JWT of the operator's provider"),
         "key": APIKey(name="x-api-key", in_=APIKeyIn.header, description="`x-api-key: sift_...`, or such a JWT"),
     }
     app.configure_openapi(
