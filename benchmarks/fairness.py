@@ -132,7 +132,7 @@ async def _play(course: Course) -> None:
     queue = MemoryQueue(clock)
     advancer = Advancer(store, queue, blobs, MemoryBus(), clock)
     limits = Limits(targets_per_job=LARGE, jobs_per_caller=1, retained_jobs=1, job_bytes=2**30)
-    submitter = Submitter(store, queue, blobs, clock, Terms(1 + SMALLS, limits, 86_400, 86_400))
+    submitter = Submitter(store, queue, blobs, clock, Terms(1 + SMALLS, limits, 86_400))
 
     async def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Content:
         # No two in the same moment: of those that begin together, the first to begin is the first to end.

@@ -104,7 +104,7 @@ class Deployment:
         self.queue_url: str = self.clients["sqs"].create_queue(QueueName=name, Attributes=self._attributes)["QueueUrl"]
         self.queue = SqsQueue(self.clients["sqs"], self.queue_url)
         limits = Limits(targets_per_job=9_000, jobs_per_caller=100, retained_jobs=1_000, job_bytes=2**30)
-        terms = Terms(jobs_total=100, limits=limits, deadline_seconds=86_400, ttl_seconds=86_400)
+        terms = Terms(jobs_total=100, limits=limits, deadline_seconds=86_400)
         self.submitter = Submitter(self.store, self.queue, self.blobs, self.clock, terms)
         self.reader = Reader(self.store, self.advancer(), self.clock)
         self.controller = Controller(self.reader, self.advancer(), self.store, self.clock)

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, get_args
 
-from sift_client import commands
+from sift_client import commands, keys
 from sift_client.commands import EXIT_INTERRUPTED, EXIT_TROUBLE, EXIT_USAGE
 from sift_client.connection import STATE_FILE
 from sift_client.errors import SiftApiError, SiftClientError
@@ -93,8 +93,11 @@ def make_parser(*, with_local: bool = True) -> argparse.ArgumentParser:
     results = _add(subparsers, "results", commands.run_results, "show a job's targets as they are now")
     _add_job(results)
 
-    jobs = _add(subparsers, "jobs", commands.run_jobs, "list your jobs, newest first")
+    jobs = _add(subparsers, "jobs", commands.run_jobs, "list jobs, newest first: yours, or as an admin others'")
     jobs.add_argument("--status", choices=get_args(JobStatus), help="only jobs of this status")
+    jobs.add_argument("--tenant", help="for admins: the jobs of this tenant")
+    jobs.add_argument("--actor", help="for admins: the jobs of this actor of the tenant")
+    jobs.add_argument("--all", dest="everybody", action="store_true", help="for admins: everybody's jobs")
     jobs.add_argument("--limit", type=_positive, default=20, metavar="N", help="at most so many (default: 20)")
 
     for name, text in _CHANGES.items():
@@ -104,6 +107,8 @@ def make_parser(*, with_local: bool = True) -> argparse.ArgumentParser:
 
     delete = _add(subparsers, "delete", commands.run_delete, "forget an ended job and all that it stored")
     _add_job(delete)
+
+    keys.add_arguments(subparsers.add_parser("keys", help="make, list and revoke API keys, as their operator"))
 
     local = subparsers.add_parser("local", help="run the whole service on this machine")
     if with_local:

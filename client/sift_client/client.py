@@ -177,9 +177,18 @@ class Sift:
         """Forget an ended job and all that it stored."""
         self._call("DELETE", f"/v1/jobs/{_segment(job_id)}", repeatable=False)
 
-    def jobs(self, status: JobStatus | None = None) -> Iterator[Job]:
-        """Own jobs, newest first; further pages are read as they are needed."""
-        params = {"limit": "100"} if status is None else {"limit": "100", "status": status}
+    def jobs(
+        self,
+        status: JobStatus | None = None,
+        *,
+        tenant: str | None = None,
+        actor: str | None = None,
+        everybody: bool = False,
+    ) -> Iterator[Job]:
+        """Own jobs, newest first; further pages are read as they are needed. For admins also those of a tenant, of
+        one of its actors (without `tenant`, of one's own), or everybody's."""
+        asked = {"status": status, "tenant": tenant, "actor": actor, "all": "true" if everybody else None}
+        params = {"limit": "100", **{name: value for name, value in asked.items() if value is not None}}
         while True:
             page = self._json("GET", "/v1/jobs", params=params)
             yield from page["jobs"]

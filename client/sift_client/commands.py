@@ -111,10 +111,13 @@ def run_delete(args: argparse.Namespace) -> int:
 
 
 def run_jobs(args: argparse.Namespace) -> int:
-    """List the newest jobs."""
+    """List the newest jobs; with --tenant, --actor or --all each with its caller."""
+    others = bool(args.tenant or args.actor or args.everybody)
     with _connect(args) as client:
-        for job in itertools.islice(client.jobs(args.status), args.limit):
-            print(f"{job['created_at']}  {describe_job(job)}")
+        found = client.jobs(args.status, tenant=args.tenant, actor=args.actor, everybody=args.everybody)
+        for job in itertools.islice(found, args.limit):
+            whose = clean(f"{job['tenant']}/{job['actor']}  ") if others else ""
+            print(f"{job['created_at']}  {whose}{describe_job(job)}")
     return EXIT_DONE
 
 

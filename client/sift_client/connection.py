@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from sift_client.errors import SiftClientError
@@ -23,6 +24,14 @@ class Connection:
 
     url: str
     key: str
+
+
+@dataclass(frozen=True)
+class LocalTable:
+    """Where a local stack keeps its keys: `endpoint` answers as DynamoDB does."""
+
+    endpoint: str
+    name: str
 
 
 def find_connection(
@@ -55,14 +64,26 @@ def find_connection(
     return Connection(url.rstrip("/"), key)
 
 
-def save_connection(connection: Connection, local_file: Path = LOCAL_FILE) -> None:
+def save_connection(connection: Connection, local_file: Path = LOCAL_FILE, *, table: LocalTable | None = None) -> None:
     """Let other terminals in this folder find a local stack; the file holds its key, so only its owner reads it."""
     local_file.parent.mkdir(parents=True, exist_ok=True)
     partial = local_file.with_name(local_file.name + ".partial")
+    found: dict[str, Any] = {"url": connection.url, "key": connection.key}
+    if table is not None:
+        found["table"] = {"endpoint": table.endpoint, "name": table.name}
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump({"url": connection.url, "key": connection.key}, file)
+        json.dump(found, file)
     partial.replace(local_file)
+
+
+def find_local_table(local_file: Path = LOCAL_FILE) -> LocalTable:
+    """The table of the local stack that runs in this folder. Raises `SiftClientError` when none does."""
+    found = _read_file(local_file)
+    table = found.get("table") if isinstance(found, dict) else None
+    if not isinstance(table, dict):
+        raise SiftClientError("no local stack runs in this folder", "Start one here: sift local --site")
+    return LocalTable(str(table.get("endpoint")), str(table.get("name")))
 
 
 def forget_connection(connection: Connection, local_file: Path = LOCAL_FILE) -> None:
@@ -80,15 +101,27 @@ def _is_address(url: str) -> bool:
 
 
 def _read_local(path: Path) -> Connection | None:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    found = _read_file(path)
+    if found is None:
         return None
     try:
-        found = json.loads(text)
         return Connection(str(found["url"]).rstrip("/"), str(found["key"]))
-    except (ValueError, KeyError, TypeError):
-        raise SiftClientError(
-            f"{path} cannot be read",
-            "Remove it and start the local stack again, or set SIFT_URL and SIFT_KEY.",
-        ) from None
+    except (KeyError, TypeError):
+        raise _unreadable(path) from None
+
+
+def _read_file(path: Path) -> Any:
+    """What the file of a local stack says; None: there is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        raise _unreadable(path) from None
+
+
+def _unreadable(path: Path) -> SiftClientError:
+    return SiftClientError(
+        f"{path} cannot be read",
+        "Remove it and start the local stack again, or set SIFT_URL and SIFT_KEY.",
+    )

@@ -24,7 +24,7 @@ from sift_client.connection import LOG_FOLDER, STATE_FILE, Connection, forget_co
 from sift_client.errors import SiftClientError
 from sift_client.follow import Followed
 from sift_client.local import LocalStack, TemplateError
-from sift_client.local.access import make_key
+from sift_client.local.access import describe_access, make_key
 from sift_client.local.document import find_template
 from sift_client.samples import SAMPLES, find_surprises, make_targets
 from sift_client.shapes import Job
@@ -47,10 +47,11 @@ def run_demo(args: argparse.Namespace) -> int:
             f"If {STATE_FILE} is of another version of sift, remove it.",
         ) from None
     with stack:
-        if stack.key is None:
+        access = describe_access(stack)
+        if access is None:
             raise SiftClientError("the local stack has no key", "Does template.yaml still have its JobsTable?")
-        connection = Connection(stack.url, stack.key)
-        save_connection(connection)
+        connection, table = access
+        save_connection(connection, table=table)
         try:
             return _fetch(stack, connection, args)
         finally:

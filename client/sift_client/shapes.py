@@ -29,6 +29,8 @@ class Job(TypedDict, total=False):
 
     id: str
     kind: str
+    tenant: str
+    actor: str
     status: JobStatus
     counts: Counts
     bytes: int

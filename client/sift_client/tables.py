@@ -36,7 +36,7 @@ def print_table(slots: Iterable[Slot], stream: TextIO) -> None:
     if stream.isatty():
         _draw(rows, stream)
     else:
-        _align([_HEADINGS, *rows], stream)
+        align(_HEADINGS, rows, stream, _RIGHT)
 
 
 def describe_job(job: Job) -> str:
@@ -78,11 +78,15 @@ def _draw(rows: Sequence[Sequence[str]], stream: TextIO) -> None:
     Console(file=stream).print(table)
 
 
-def _align(rows: Sequence[Sequence[str]], stream: TextIO) -> None:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    for row in rows:
+def align(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO, right: frozenset[str] = frozenset()
+) -> None:
+    """Plain text in columns; those named in `right` end at the same place."""
+    lines = [headings, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
+    for line in lines:
         cells = (
-            cell.rjust(width) if heading in _RIGHT else cell.ljust(width)
-            for cell, width, heading in zip(row, widths, _HEADINGS, strict=True)
+            cell.rjust(width) if heading in right else cell.ljust(width)
+            for cell, width, heading in zip(line, widths, headings, strict=True)
         )
         print("  ".join(cells).rstrip(), file=stream)

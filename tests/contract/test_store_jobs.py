@@ -256,6 +256,27 @@ def test_jobs_are_listed_newest_first_without_the_expired(store: Store) -> None:
     asyncio.run(story())
 
 
+def test_every_job_is_listed_for_admins(store: Store) -> None:
+    async def story() -> None:
+        made = [ids.new_job_id(NOW + n) for n in range(6)]
+        callers = ["acme/ann", "globex/bob", "acme/cid", "acme/ann", "globex/bob", "acme/ann"]
+        for n, (job_id, caller) in enumerate(zip(made, callers, strict=True)):
+            await store.commit(submission(job_id, caller=caller, expires_in=HOUR if n == 5 else HOUR * 9), NOW)
+        first, more = await store.list_all_jobs(None, NOW, None, 4)
+        assert list(first) == made[:1:-1]
+        assert await store.list_all_jobs(None, NOW, more, 9) == (made[1::-1], None)
+        assert await store.list_all_jobs("acme", NOW, None, 9) == ([made[5], made[3], made[2], made[0]], None)
+        short, more = await store.list_all_jobs("globex", NOW, None, 2)
+        assert list(short) == [made[4]], "what is not of the tenant counts as looked at"
+        assert await store.list_all_jobs("globex", NOW, more, 9) == ([made[1]], None)
+        assert await store.list_all_jobs("other", NOW, None, 9) == ([], None)
+        assert await store.list_all_jobs("acme/ann", NOW, None, 9) == ([], None)
+        later = NOW + HOUR * 2
+        assert await store.list_all_jobs(None, later, None, 9) == (made[4::-1], None)
+
+    asyncio.run(story())
+
+
 def test_slots_of_a_job_that_is_gone_can_be_freed(store: Store) -> None:
     async def story() -> None:
         made = submission(caller_cap=1, shard_cap=1)
@@ -267,17 +288,59 @@ def test_slots_of_a_job_that_is_gone_can_be_freed(store: Store) -> None:
     asyncio.run(story())
 
 
+def key_record(key_id: str, **values: Any) -> KeyRecord:
+    identity = Identity("acme", "ann", key_id, ("fetch", "admin:acme"), {"targets_per_job": 9}, **values)
+    return KeyRecord(key_id, "00ff", identity, expires_at=1234, created_at=1200)
+
+
 def test_keys_are_kept_with_their_identity(store: Store) -> None:
     async def story() -> None:
-        record = KeyRecord("abc", "00ff", Identity("acme", "ann", "abc", ("fetch",), {"targets_per_job": 9}), 1234)
+        record = key_record(
+            "abc", subject="Ann", application="crawler", allowed_models=("a", "b"), denied_models=("c",),
+            caller_class="batch",
+        )  # fmt: skip
         await store.put_key(record)
         assert await store.get_key("abc") == record
-        forever = dataclasses.replace(record, expires_at=None)
+        forever = dataclasses.replace(record, expires_at=None, identity=key_record("abc").identity)
         await store.put_key(forever)
         assert await store.get_key("abc") == forever
         assert await store.get_key("abd") is None
 
     asyncio.run(story())
+
+
+def test_keys_are_listed_and_revoked(store: Store) -> None:
+    async def story() -> None:
+        assert await store.list_keys() == []
+        records = [key_record(f"{number:03d}") for number in range(120)]
+        for record in reversed(records):
+            await store.put_key(record)
+        await store.put_key(records[7])
+        assert await store.list_keys() == records
+        revoked = dataclasses.replace(records[7], revoked_at=1300)
+        assert await store.revoke_key("007", 1300) == revoked
+        assert await store.revoke_key("007", 1400) == revoked
+        assert await store.get_key("007") == (await store.list_keys())[7] == revoked
+        assert await store.revoke_key("abc", 1300) is None
+        assert await store.get_key("abc") is None, "revoking makes no key"
+
+    asyncio.run(story())
+
+
+def test_a_key_of_an_earlier_release_is_read(deployed: Any) -> None:
+    from sift.store.dynamo import DynamoStore
+    from tests.contract.conftest import new_table
+
+    table, client = new_table(deployed), deployed.client("dynamodb")
+    client.put_item(
+        TableName=table,
+        Item={
+            "pk": {"S": "KEY#abc"}, "sk": {"S": "KEY"}, "v": {"N": "1"}, "secret_sha256": {"S": "00ff"},
+            "tenant": {"S": "acme"}, "actor": {"S": "ann"}, "scopes": {"L": [{"S": "fetch"}]}, "limits": {"M": {}},
+        },
+    )  # fmt: skip
+    found = asyncio.run(DynamoStore(client, table).get_key("abc"))
+    assert found == KeyRecord("abc", "00ff", Identity("acme", "ann", "abc"))
 
 
 def test_an_unknown_version_is_refused(deployed: Any) -> None:
@@ -325,6 +388,7 @@ def test_a_deleted_job_is_hidden_at_once_and_removed_in_steps(store: Store) -> N
         assert state is not None
         assert state.expired(NOW)
         assert await store.list_jobs("acme/ann", NOW, None, 9) == ([], None)
+        assert await store.list_all_jobs(None, NOW, None, 9) == ([], None)
         assert await store.count_jobs("acme/ann", NOW, 9) == 0
         assert await store.removals(0) == [job_id]
         for _ in range(2):

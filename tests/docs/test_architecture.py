@@ -73,6 +73,7 @@ def keys_of_the_code() -> set[tuple[str, str]]:
         "idempotency": ("<sha256>",),
         "caller_live": (caller,),
         "caller_job": (caller, job),
+        "all_jobs": (job,),
         "live": ("<shard>",),
         "outbox": ("<shard>",),
         "removals": ("<shard>",),
@@ -81,6 +82,7 @@ def keys_of_the_code() -> set[tuple[str, str]]:
         "segment": (job, "<segment>"),
         "outcome": (job, 0),
         "api_key": ("<key id>",),
+        "listed_key": ("<key id>",),
     }
     tree = ast.parse(Path(keys.__file__).read_text(encoding="utf-8"))
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

@@ -1,9 +1,10 @@
-"""The lines that make a first key, as docs/operations.md has them, on a table of the template."""
+"""The command that makes a first key, as docs/operations.md has it, on a table of the template."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -35,20 +36,26 @@ def test_the_key_that_they_print_opens_the_table(cloud: Cloud, tmp_path: Path) -
     naming = Naming(document, "keys", cloud.account, cloud.url, "http://127.0.0.1:9")
     cloud.provision(make_blueprint(document, naming))
     table = naming.ref("JobsTable")
-    (lines,) = [b.text for b in blocks(section(read("docs/operations.md"), "The first key")) if b.language == "python"]
-    script = tmp_path / "make_key.py"
-    script.write_text(lines)
+    line = next(
+        line
+        for block in blocks(section(read("docs/operations.md"), "Keys"))
+        for line in block.text.splitlines()
+        if "keys create" in line
+    )
+    arguments = shlex.split(line)[1:]
+    where = arguments.index("--stack")
+    arguments[where : where + 2] = ["--table", table]  # there is no CloudFormation here
     environment = {
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(ROOT / "layers" / "sift"),
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "layers" / "sift"), str(ROOT / "client")]),
         "AWS_ENDPOINT_URL": cloud.url,
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_ACCESS_KEY_ID": "local",
         "AWS_SECRET_ACCESS_KEY": "local",
     }
     ran = subprocess.run(
-        [sys.executable, str(script), table, "acme", "ann"],
-        env=environment, capture_output=True, text=True, check=False, timeout=60,
+        [sys.executable, "-m", "sift_client.cli", *arguments],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     keys = KeyService(DynamoStore(cloud.client("dynamodb"), table), SystemClock())

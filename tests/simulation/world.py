@@ -67,7 +67,7 @@ class World:
         self._apis: list[ApiProcess] = []
         self._limits = Limits(
             targets_per_job=10_000, jobs_per_caller=scenario.jobs_per_caller, retained_jobs=1_000,
-            job_bytes=scenario.job_bytes,
+            job_bytes=scenario.job_bytes, ttl_seconds=scenario.ttl,
         )  # fmt: skip
 
     # time, chance and what they are written down in
@@ -151,7 +151,7 @@ class World:
                 return api
         scenario, rng = self.scenario, self.rng
         deadline = scenario.short_deadline if rng.random() < 0.3 else scenario.deadline
-        terms = Terms(scenario.jobs_total, self._limits, deadline, scenario.ttl)
+        terms = Terms(scenario.jobs_total, self._limits, deadline)
         api = ApiProcess(self, f"api{len(self._apis) + 1}", terms)
         self._apis.append(api)
         return api

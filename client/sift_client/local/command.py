@@ -10,7 +10,8 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-from sift_client.connection import Connection, forget_connection, save_connection
+from sift_client.connection import forget_connection, save_connection
+from sift_client.local.access import describe_access
 from sift_client.local.document import find_template
 from sift_client.local.errors import TemplateError
 from sift_client.local.stack import LocalStack
@@ -55,9 +56,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         stack = LocalStack(args.template or find_template(), args.port, args.site, args.state, parameters, args.log_dir)
         with stack, contextlib.ExitStack() as found:
-            if stack.key:
-                connection = Connection(stack.url, stack.key)
-                save_connection(connection)
+            if access := describe_access(stack):
+                connection, table = access
+                save_connection(connection, table=table)
                 found.callback(forget_connection, connection)
             _introduce(stack)
             stop.wait()

@@ -16,19 +16,24 @@ from pydantic import ValidationError
 
 from sift import settings
 from sift.blobs.s3 import S3Blobs
+from sift.claims import read_names
+from sift.classes import read_classes
 from sift.clock import SystemClock
 from sift.errors import TargetFailed
 from sift.events.eventbridge import EventBridgeBus
 from sift.identity import Limits
+from sift.jwks import Jwks
 from sift.queue.sqs import SqsDeadLetters, SqsQueue
 from sift.services.advance import Advancer
 from sift.services.control import Controller
+from sift.services.credentials import Authenticator
 from sift.services.keys import KeyService
 from sift.services.purge import Purger
 from sift.services.read import Reader
 from sift.services.retry import Retrier
 from sift.services.submit import Submitter, Terms
 from sift.services.sweep import Sweeper
+from sift.services.tokens import TokenRules, TokenService
 from sift.services.work import Worker
 from sift.store.dynamo import DynamoStore
 from sift.targets import Content, FetchOptions
@@ -79,7 +84,7 @@ class _Lazy:
 class Api:
     """What functions/api calls."""
 
-    keys: KeyService
+    authenticator: Authenticator
     submitter: Submitter
     reader: Reader
     controller: Controller
@@ -97,6 +102,16 @@ def _advancer(config: settings.Settings, store: DynamoStore) -> Advancer:
     return Advancer(store, queue, S3Blobs(_Lazy("s3"), config.bucket_name), bus, SystemClock())
 
 
+def _authenticator(config: settings.CallerSettings, store: DynamoStore) -> Authenticator:
+    """Who may call a function: the same for each that callers reach."""
+    clock = SystemClock()
+    tokens = None
+    if config.jwt_issuer:
+        rules = TokenRules(config.jwt_issuer, config.jwt_audience, read_names(config.jwt_claims))
+        tokens = TokenService(rules, Jwks(config.jwt_jwks_url, clock))
+    return Authenticator(KeyService(store, clock), tokens)
+
+
 @functools.cache
 def api() -> Api:
     """The services of functions/api."""
@@ -109,12 +124,14 @@ def api() -> Api:
         jobs_per_caller=config.jobs_per_caller,
         retained_jobs=config.retained_jobs,
         job_bytes=config.max_job_bytes,
+        ttl_seconds=config.ttl_seconds,
     )
-    terms = Terms(config.jobs_total, limits, config.deadline_seconds, config.ttl_seconds)
+    classes = {name: limits.with_overrides(own) for name, own in read_classes(config.caller_classes).items()}
+    terms = Terms(config.jobs_total, limits, config.deadline_seconds, classes)
     reader = Reader(store, advancer, clock)
     submitter = Submitter(store, SqsQueue(_Lazy("sqs"), config.fetch_queue_url), blobs, clock, terms)
     return Api(
-        keys=KeyService(store, clock),
+        authenticator=_authenticator(config, store),
         submitter=submitter,
         reader=reader,
         controller=Controller(reader, advancer, store, clock),

@@ -73,7 +73,14 @@ class TooLarge(RequestRefused):
 
 
 class Unauthenticated(RequestRefused):
-    """No credential, or one that is not valid."""
+    """No credential, or one that is not valid. The detail is the same for whatever is wrong with a credential."""
+
+    def __init__(
+        self,
+        detail: str = "The request has no valid API key or token.",
+        hint: str = "Send `Authorization: Bearer sift_...` or `x-api-key: sift_...`.",
+    ) -> None:
+        super().__init__("unauthenticated", detail, hint)
 
 
 class Forbidden(RequestRefused):

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from sift.claims import read_names
+from sift.classes import read_classes
 from sift.errors import SiftError
+from sift.jwks import is_trusted_address
 
 
 class SettingsError(SiftError):
@@ -26,7 +29,36 @@ class Settings(BaseModel):
     event_bus_name: str = Field(min_length=1)
 
 
-class ApiSettings(Settings):
+class CallerSettings(Settings):
+    """What a function that callers reach needs: their identity provider; without `jwt_issuer` there is none."""
+
+    jwt_issuer: str
+    jwt_audience: str
+    jwt_jwks_url: str
+    jwt_claims: str
+
+    @field_validator("jwt_audience", "jwt_jwks_url")
+    @classmethod
+    def _come_with_an_issuer(cls, value: str, info: ValidationInfo) -> str:
+        if info.data.get("jwt_issuer") and not value:
+            raise ValueError("needed with JWT_ISSUER")
+        return value
+
+    @field_validator("jwt_jwks_url")
+    @classmethod
+    def _is_trusted(cls, value: str) -> str:
+        if value and not is_trusted_address(value):
+            raise ValueError("not an https address")
+        return value
+
+    @field_validator("jwt_claims")
+    @classmethod
+    def _can_be_read(cls, value: str) -> str:
+        read_names(value)
+        return value
+
+
+class ApiSettings(CallerSettings):
     """functions/api. Counts, seconds and bytes."""
 
     jobs_total: int = Field(ge=1)
@@ -36,6 +68,13 @@ class ApiSettings(Settings):
     ttl_seconds: int = Field(ge=0)
     deadline_seconds: int = Field(ge=1)
     max_job_bytes: int = Field(ge=1)
+    caller_classes: str
+
+    @field_validator("caller_classes")
+    @classmethod
+    def _are_classes(cls, value: str) -> str:
+        read_classes(value)
+        return value
 
 
 def _check_allow(text: str) -> str:

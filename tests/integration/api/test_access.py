@@ -69,6 +69,17 @@ def test_an_api_key_header_is_taken(stage: Stage, name: str) -> None:
     assert stage.request("GET", "/v1/jobs/x", key=None, headers={name: stage.key}).status == 404
 
 
+def test_two_different_credentials_are_refused_and_two_equal_ones_are_not(stage: Stage) -> None:
+    other = stage.new_key("bob")
+    for first, second in ((stage.key, other), (other, stage.key), (stage.key, "x"), ("x", stage.key)):
+        headers = {"authorization": f"Bearer {first}", "x-api-key": second}
+        reply = stage.request("GET", "/v1/jobs/x", key=None, headers=headers)
+        assert (reply.status, reply.code) == (401, "unauthenticated")
+        assert "different credentials" in reply.json["detail"]
+    headers = {"authorization": f"Bearer {stage.key}", "x-api-key": stage.key}
+    assert stage.request("GET", "/v1/jobs/x", key=None, headers=headers).status == 404
+
+
 def test_a_key_that_has_expired(stage: Stage) -> None:
     assert stage.get("/v1/jobs/x", key=stage.new_key(expires_at=1)).code == "unauthenticated"
 

@@ -156,7 +156,7 @@ def failed_job(stage: Stage) -> str:
 
 
 GOOD = {"targets": [{"url": URL}]}
-#: How each documented status of a route is had; 401, 404, 500 and 503 are had alike on every route.
+#: How each documented status of a route is had; 401, 403, 404, 500 and 503 are had alike on every route.
 CASES: dict[tuple[str, str, int], Callable[[Stage], Reply]] = {
     ("GET", "/healthz", 200): send("GET", "/healthz"),
     ("GET", "/v1/jobs", 200): send("GET", "/v1/jobs", new_job),
@@ -165,7 +165,6 @@ CASES: dict[tuple[str, str, int], Callable[[Stage], Reply]] = {
     ("POST", "/v1/jobs", 200): submit_twice,
     ("POST", "/v1/jobs", 202): send("POST", "/v1/jobs", body=GOOD),
     ("POST", "/v1/jobs", 400): send("POST", "/v1/jobs", body="{"),
-    ("POST", "/v1/jobs", 403): send("POST", "/v1/jobs", body={**GOOD, "requests": []}),
     ("POST", "/v1/jobs", 409): submit_mismatch,
     ("POST", "/v1/jobs", 413): send("POST", "/v1/jobs", body=" " * 5_000_001),
     ("POST", "/v1/jobs", 422): send("POST", "/v1/jobs", body={"targets": []}),
@@ -198,7 +197,7 @@ CASES: dict[tuple[str, str, int], Callable[[Stage], Reply]] = {
     ("GET", f"{TARGET}/content", 303): send("GET", f"{TARGET}/content", large_job),
     ("GET", f"{TARGET}/content", 422): send("GET", f"{TARGET}/content", ended_job, surprise=1),
 }
-ON_EVERY_ROUTE = {401, 404, 500, 503}
+ON_EVERY_ROUTE = {401, 403, 404, 500, 503}
 DOCUMENTED = {(m, p, int(status)) for m, p in ROUTES for status in DOCUMENT["paths"][p][m.lower()]["responses"]}
 MODELS: dict[str, type[BaseModel]] = {
     "Health": Health, "Job": Job, "JobPage": JobPage, "Target": Target, "TargetPage": TargetPage, "Problem": Problem,
@@ -242,14 +241,15 @@ def test_a_status_that_is_documented_for_every_route(
     if status == 500:
         resolver = type(stage.deployment.functions["api"].application.resolver)
         monkeypatch.setattr(resolver, "resolve", broken)
-    key = None if status == 401 else ""
+    key = {401: None, 403: stage.new_key(scopes=["inference"])}.get(status, "")
     for method, path in [route for route in ROUTES if (*route, status) in DOCUMENTED]:
         body = GOOD if (method, path) == ("POST", "/v1/jobs") else None
         reply = stage.request(method, fill(path, "job_01M8MZ2A0038NKRKAYDXR834MK"), body, key=key)
         check(reply, method, path, status)
     with_key = [(m, p) for m, p in ROUTES if p != "/healthz"]
     assert {(m, p) for m, p, s in DOCUMENTED if s == 401} == set(with_key)
-    assert {(m, p) for m, p, s in DOCUMENTED if s == 503} == set(with_key)
+    for alike in (403, 503):
+        assert {(m, p) for m, p, s in DOCUMENTED if s == alike} == set(with_key)
 
 
 def test_the_store_is_untouched_by_what_is_refused(stage: Stage) -> None:

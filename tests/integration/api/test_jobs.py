@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 
 from sift import ids
+from sift.clock import SystemClock
 from sift.identity import Identity
+from sift.services.keys import KeyService
 from tests.integration.api.stage import NOT_THERE, Stage, read_event
 
 URL = "https://example.com/"
@@ -202,6 +205,24 @@ def test_a_jobs_identity_is_kept_without_its_secret(stage: Stage) -> None:
     items = stage.deployment.client("dynamodb").scan(TableName=stage.table)["Items"]
     _, key_id, secret = stage.key.split("_")
     assert secret not in json.dumps(items, default=str)
-    meta = next(item for item in items if item["sk"]["S"] == "META" and job_id in item["pk"]["S"])
-    assert meta["identity"]["M"]["key_id"] == {"S": key_id}
-    assert Identity("acme", "ann", key_id).caller == meta["caller"]["S"]
+    meta, _ = asyncio.run(stage.store.get_job(job_id)) or (None, None)
+    assert meta is not None
+    who = Identity("acme", "ann", key_id, client_ip="203.0.113.7")
+    assert Identity.from_snapshot(meta.identity) == who
+    assert meta.caller == who.caller
+
+
+def test_a_job_runs_as_whoever_submitted_it(stage: Stage) -> None:
+    key = stage.new_key(
+        "bob", scopes=["fetch", "admin:acme"], subject="Bob", application="crawler", allowed_models=["m1"],
+        denied_models=["m2"],
+    )  # fmt: skip
+    job_id = stage.request("POST", "/v1/jobs", {"targets": [{"url": URL}]}, key=key).json["id"]
+    asyncio.run(KeyService(stage.store, SystemClock()).revoke(key.split("_")[1]))
+    stage.work()
+    meta, _ = asyncio.run(stage.store.get_job(job_id)) or (None, None)
+    assert meta is not None
+    assert Identity.from_snapshot(meta.identity) == Identity(
+        "acme", "bob", key.split("_")[1], ("fetch", "admin:acme"), subject="Bob", application="crawler",
+        client_ip="203.0.113.7", allowed_models=("m1",), denied_models=("m2",),
+    )  # fmt: skip

@@ -22,7 +22,7 @@ def read(error: errors.SiftError) -> tuple[int, dict[str, Any], dict[str, Any]]:
 @pytest.mark.parametrize(
     ("kind", "status"),
     [
-        (errors.Malformed, 400), (errors.Unauthenticated, 401), (errors.Forbidden, 403), (errors.NotFound, 404),
+        (errors.Malformed, 400), (errors.Forbidden, 403), (errors.NotFound, 404),
         (errors.Conflict, 409), (errors.TooLarge, 413), (errors.Invalid, 422), (errors.CallerBusy, 429),
         (errors.ServiceBusy, 503),
     ],
@@ -35,6 +35,12 @@ def test_each_refusal_has_its_status(kind: type[errors.RequestRefused], status: 
         "code": "some_code", "hint": "Some hint.", "request_id": "request-7", "limit": 3,
     }  # fmt: skip
     assert body["title"]
+
+
+def test_who_is_not_known_is_told_how_to_be() -> None:
+    found, body, headers = read(errors.Unauthenticated())
+    assert (found, body["code"], headers["WWW-Authenticate"]) == (401, "unauthenticated", "Bearer")
+    assert "Authorization: Bearer" in body["hint"]
 
 
 def test_every_refusal_has_a_status() -> None:

@@ -35,6 +35,12 @@ class FakeStack:
         self.site = SimpleNamespace(url="http://127.0.0.1:1")
         self.log_dir = options["log_dir"]
 
+    def client(self, service: str) -> Any:
+        return SimpleNamespace(meta=SimpleNamespace(endpoint_url=f"http://127.0.0.1:2/{service}"))
+
+    def physical(self, logical_id: str) -> str:
+        return logical_id.lower()
+
     def drain(self) -> None:
         type(self).drained += 1
 
@@ -80,7 +86,8 @@ def test_the_sample_batch(api: FakeApi, stack: type[FakeStack], folder: Path, ca
     out = capsys.readouterr().out
     assert f"All {len(SAMPLES)} targets ended as the sample batch says" in out
     assert f"{len(SAMPLES) - 1} files in out/job_1/" in out
-    assert found[0] == {"url": api.url, "key": KEY}
+    table = {"endpoint": "http://127.0.0.1:2/dynamodb", "name": "jobstable"}
+    assert found[0] == {"url": api.url, "key": KEY, "table": table}
     assert not (folder / ".sift/local.json").exists()
     ((template, options),) = stack.started
     assert template.name == "template.yaml"

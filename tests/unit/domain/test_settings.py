@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sift import settings
+from sift.classes import read_classes
 
 ALL = {
     "TABLE_NAME": "jobs",
@@ -18,6 +19,11 @@ ALL = {
     "TTL_SECONDS": "0",
     "DEADLINE_SECONDS": "86400",
     "MAX_JOB_BYTES": "67108864",
+    "CALLER_CLASSES": '{"batch": {"targets_per_job": 9000}}',
+    "JWT_ISSUER": "https://login.example",
+    "JWT_AUDIENCE": "sift",
+    "JWT_JWKS_URL": "https://login.example/keys",
+    "JWT_CLAIMS": "tenant=org",
     "FETCH_DEAD_LETTER_QUEUE_URL": "https://sqs.example/dead",
     "LEASE_SECONDS": "100",
     "GUARD_ALLOW": "10.1.0.0/16, [fd00::5]:8081",
@@ -59,6 +65,56 @@ def test_a_wrong_number_is_named(model: type[settings.Settings], variable: str, 
 def test_a_cap_of_none_is_no_cap(variable: str) -> None:
     with pytest.raises(settings.SettingsError, match=variable):
         settings.load(settings.ApiSettings, {**ALL, variable: "0"})
+
+
+@pytest.mark.parametrize(
+    ("variable", "wrong"),
+    [
+        ("JWT_AUDIENCE", ""), ("JWT_JWKS_URL", ""), ("JWT_JWKS_URL", "http://login.example/keys"),
+        ("JWT_JWKS_URL", "https://"), ("JWT_JWKS_URL", "https://[/"), ("JWT_JWKS_URL", "file:///keys"),
+        ("JWT_JWKS_URL", "https://me@login.example/keys"), ("JWT_CLAIMS", "tenant"), ("JWT_CLAIMS", "owner=x"),
+        ("JWT_CLAIMS", "tenant="),
+    ],
+)  # fmt: skip
+def test_a_provider_that_can_not_be_asked_is_named(variable: str, wrong: str) -> None:
+    with pytest.raises(settings.SettingsError, match=variable):
+        settings.load(settings.ApiSettings, {**ALL, variable: wrong})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ("{", "not JSON"), ("[" * 2_000, "not JSON"), ("[]", "not an object"), ('{"batch": 7}', "batch: not an object"),
+        ('{"default": {}}', "made by the other parameters"), ('{"a b": {}}', "needs a name"),
+        ('{"batch": {"speed": 9}}', "batch: no limit is called speed"),
+        ('{"batch": {"window": 33}}', "batch: window is a number from 1 to 32"),
+        ('{"batch": {"window": 0}}', "batch: window"), ('{"batch": {"window": true}}', "batch: window"),
+        ('{"batch": {"window": 1.5}}', "batch: window"), ('{"batch": {"window": "9"}}', "batch: window"),
+        ('{"batch": {"window": null}}', "batch: window"), ('{"batch": {"ttl_seconds": 0}}', "batch: ttl_seconds"),
+        ('{"small": {"window": 1}, "batch": {"job_bytes": 1}}', "batch: job_bytes"),
+    ],
+)  # fmt: skip
+def test_classes_that_can_not_be_are_named(wrong: str, word: str) -> None:
+    with pytest.raises(settings.SettingsError, match="CALLER_CLASSES") as caught:
+        settings.load(settings.ApiSettings, {**ALL, "CALLER_CLASSES": wrong})
+    assert word in caught.value.detail
+
+
+def test_classes() -> None:
+    assert read_classes("") == read_classes(" \n") == read_classes("{}") == {}
+    assert read_classes('{"batch": {"window": 4, "ttl_seconds": 60}, "small": {}}') == {
+        "batch": {"window": 4, "ttl_seconds": 60}, "small": {},
+    }  # fmt: skip
+
+
+def test_without_an_issuer_there_is_no_provider() -> None:
+    none = {"JWT_ISSUER": "", "JWT_AUDIENCE": "", "JWT_JWKS_URL": "", "JWT_CLAIMS": ""}
+    assert settings.load(settings.ApiSettings, ALL | none).jwt_issuer == ""
+
+
+def test_a_provider_on_this_machine_may_do_without_tls() -> None:
+    for url in ("http://127.0.0.1:9/keys", "http://localhost/keys", "http://[::1]:9/keys"):
+        assert settings.load(settings.ApiSettings, {**ALL, "JWT_JWKS_URL": url}).jwt_jwks_url == url
 
 
 def test_the_error_tells_no_value() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sift.blobs.ports import segment_key
-from sift.errors import CallerBusy, Invalid, ServiceBusy, Unavailable
+from sift.errors import CallerBusy, Forbidden, Invalid, ServiceBusy, Unavailable
 from sift.identity import Identity, Limits
 from sift.jobs import MAX_WINDOW, Flight
 from sift.messages import TargetMessage, decode
@@ -290,5 +290,62 @@ def test_every_shard_is_filled_before_the_service_is_busy() -> None:
             assert made.meta.job_id in world.store.live[made.meta.shard]
         assert sorted(len(ids) for ids in world.store.live.values()) == [333, 334, 334]
         await refusal(world, ServiceBusy, "jobs_busy", targets=[Spec("https://example.com/one-more")])
+
+    asyncio.run(story())
+
+
+CLASSES = {
+    "small": limits(targets_per_job=2, window=1, ttl_seconds=60, job_bytes=7),
+    "batch": limits(targets_per_job=100, jobs_per_caller=3, window=8),
+}
+
+
+def test_a_class_sets_the_limits_of_its_callers() -> None:
+    async def story() -> None:
+        world = World(limits=limits(targets_per_job=10), classes=CLASSES, ttl_seconds=3_600)
+        small = Identity("acme", "sam", "00000000000c", caller_class="small")
+        made = await world.submit(2, who=small)
+        assert (made.state.window, made.state.released, made.state.budget) == (1, 1, 7)
+        assert made.meta.ttl_seconds == 60
+        assert made.meta.identity["caller_class"] == "small"
+        for who, most in ((small, 2), (ANN, 10), (Identity("acme", "bea", "k", caller_class="batch"), 100)):
+            with pytest.raises(Invalid) as caught:
+                await world.submit(most + 1, who=who)
+            assert caught.value.extra["limit"] == most
+        await world.run_on()
+        assert world.state(made).expires_at == world.state(made).ended_at // 1000 + 60
+
+    asyncio.run(story())
+
+
+def test_live_jobs_are_those_of_the_class() -> None:
+    async def story() -> None:
+        world = World(limits=limits(), classes=CLASSES)
+        batch = Identity("acme", "bea", "00000000000c", caller_class="batch")
+        for number in range(3):
+            await world.submit(who=batch, targets=[Spec(f"https://example.com/{number}")])
+        with pytest.raises(CallerBusy):
+            await world.submit(who=batch)
+
+    asyncio.run(story())
+
+
+def test_a_keys_own_limits_win_over_those_of_its_class() -> None:
+    async def story() -> None:
+        world = World(classes=CLASSES)
+        who = Identity("acme", "sam", "k", limits={"window": 2, "jobs_per_caller": 2}, caller_class="small")
+        made = await world.submit(2, who=who, window=32)
+        assert (made.state.window, made.state.budget) == (2, 7)
+        assert (await world.submit(1, who=who, window=1, fresh=True)).state.window == 1
+
+    asyncio.run(story())
+
+
+def test_a_class_that_is_not_there_grants_nothing(world: World) -> None:
+    async def story() -> None:
+        before = world.contents()
+        with pytest.raises(Forbidden, match="no caller class gold"):
+            await world.submit(who=Identity("acme", "sam", "k", caller_class="gold"))
+        assert world.contents() == before
 
     asyncio.run(story())

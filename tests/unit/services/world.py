@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import dataclasses
 import itertools
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -103,6 +104,7 @@ class World:
         deadline_seconds: int = 86_400,
         ttl_seconds: int = 3_600,
         limits: Limits | None = None,
+        classes: Mapping[str, Limits] | None = None,
     ) -> None:
         self._seeds = itertools.count()
         self.clock = FakeClock()
@@ -114,7 +116,8 @@ class World:
         self.limits = limits or Limits(
             targets_per_job=10_000, jobs_per_caller=5, retained_jobs=1_000, job_bytes=1_000_000
         )
-        self.terms = Terms(jobs_total, self.limits, deadline_seconds, ttl_seconds)
+        self.limits = dataclasses.replace(self.limits, ttl_seconds=ttl_seconds)
+        self.terms = Terms(jobs_total, self.limits, deadline_seconds, classes or {})
         self.restart()
 
     def restart(self, plan: Plan | None = None) -> Life:

@@ -6,7 +6,7 @@ import base64
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -15,14 +15,11 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValida
 
 from sift.api import openapi, problems, queries, routes
 from sift.bootstrap import Api, run
-from sift.errors import NotFound, SiftError, TooLarge
+from sift.errors import NotFound, SiftError, TooLarge, Unauthenticated
+from sift.services.credentials import CREDENTIAL_CHARS
 
 #: A request body may have this many bytes: Lambda takes events of 6 MB, in which it is a JSON string.
 BODY_BYTES = 5_000_000
-#: No key is that long; nothing longer is looked at.
-CREDENTIAL_CHARS = 500
-
-PUBLIC = frozenset({"/healthz", "/openapi.json", "/docs"})
 
 _log = logging.getLogger(__name__)
 
@@ -37,9 +34,9 @@ class Application:
     def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Answer an HTTP API event (payload format 2.0); nothing escapes it but a problem document."""
         try:
-            if event.get("rawPath") not in PUBLIC:
-                identity = run(self.services().keys.authenticate(_credential(event)))
-                self.resolver.append_context(identity=identity)
+            if event.get("rawPath") not in openapi.PUBLIC:
+                identity = run(self.services().authenticator.authenticate(_credential(event)))
+                self.resolver.append_context(identity=replace(identity, client_ip=_client_ip(event)))
             if _body_size(event) > BODY_BYTES:
                 raise TooLarge(
                     "request_too_large",
@@ -122,10 +119,22 @@ def _no_constant(name: str) -> Any:
 
 
 def _credential(event: dict[str, Any]) -> str | None:
+    """The key or token that a request carries, in either header; None: none that could be one."""
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    found: str = token.strip() if scheme.lower() == "bearer" and token else headers.get("x-api-key", "")
+    bearer = token.strip() if scheme.lower() == "bearer" else ""
+    key = headers.get("x-api-key", "")
+    if bearer and key and bearer != key:
+        # Whichever were taken, a client that sends both by mistake would act as somebody it does not mean to be.
+        raise Unauthenticated("Authorization and x-api-key hold different credentials.", "Send one of the two headers.")
+    found: str = bearer or key
     return found if len(found) <= CREDENTIAL_CHARS else None
+
+
+def _client_ip(event: dict[str, Any]) -> str | None:
+    """The address that the gateway saw, which no header of the caller can change."""
+    http = (event.get("requestContext") or {}).get("http") or {}
+    return http.get("sourceIp") or None
 
 
 def _as_json(event: dict[str, Any]) -> dict[str, Any]:

@@ -86,6 +86,8 @@ class Job(BaseModel):
 
     id: str
     kind: Literal["fetch"]
+    tenant: str
+    actor: str
     status: Status
     counts: JobCounts
     bytes: int = Field(description="Content stored so far, in bytes.")
@@ -102,7 +104,7 @@ class Job(BaseModel):
 
 
 class JobPage(BaseModel):
-    """Own jobs, newest first."""
+    """Jobs, newest first."""
 
     jobs: list[Job]
     next: str | None = Field(description="Pass it as `cursor` for the next page; null at the end.")

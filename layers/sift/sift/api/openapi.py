@@ -16,6 +16,9 @@ from sift.api.models import Problem
 if TYPE_CHECKING:
     from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 
+#: What needs no key.
+PUBLIC = frozenset({"/healthz", "/openapi.json", "/docs"})
+
 TITLE = "sift"
 DESCRIPTION = "Durable batches of URL fetches. Errors are application/problem+json with a stable `code` and a `hint`."
 
@@ -24,8 +27,8 @@ _REASONS = {
     202: "Taken in; it runs on its own.",
     303: "Read it at the address in `Location`, which holds for minutes.",
     400: "It can't be read.",
-    401: "No valid API key.",
-    403: "Not allowed.",
+    401: "No valid API key or token.",
+    403: "The key or token lacks the scope, or the deployment does not allow it.",
     404: "There is no such thing for this caller.",
     409: "The state does not allow it.",
     413: "The body is too large.",
@@ -68,8 +71,8 @@ def describe(app: APIGatewayHttpResolver) -> None:
     from aws_lambda_powertools.event_handler.openapi.models import APIKey, APIKeyIn, HTTPBearer
 
     schemes: Any = {
-        "bearer": HTTPBearer(description="`Authorization: Bearer sift_...`"),
-        "key": APIKey(name="x-api-key", in_=APIKeyIn.header, description="`x-api-key: sift_...`"),
+        "bearer": HTTPBearer(description="`Authorization: Bearer sift_...`, or a JWT of the operator's provider"),
+        "key": APIKey(name="x-api-key", in_=APIKeyIn.header, description="`x-api-key: sift_...`, or such a JWT"),
     }
     app.configure_openapi(
         title=TITLE,
@@ -95,6 +98,9 @@ def text(app: APIGatewayHttpResolver) -> str:
     # Powertools adds its own validation errors to every route that names no 422, and a body to every answer that
     # names none; here all errors are problems, and these two answers are empty.
     texts = _texts(app)
+    for path in PUBLIC & set(document["paths"]):
+        for route in document["paths"][path].values():
+            route["security"] = []
     foreign = {"HTTPValidationError", "ValidationError", "ResponseValidationError"}
     for route in (route for path in document["paths"].values() for route in path.values()):
         route["description"] = texts[route["operationId"]]

@@ -21,9 +21,9 @@ from sift.bootstrap import Api, run
 from sift.clashes import find_clash
 from sift.clock import SystemClock
 from sift.errors import Invalid
-from sift.identity import Identity
+from sift.identity import ADMIN, FETCH, NAME_CHARS, Identity
 from sift.jobs import Kind, Meta, State, Status
-from sift.services.read import Slot
+from sift.services.read import Slot, Whose
 from sift.services.submit import Request, Submitted
 from sift.store.ports import Spec
 from sift.targets import FetchOptions
@@ -36,6 +36,10 @@ PAGE_SLOTS = 1_000
 PAGE_JOBS = 100
 KEY_CHARS = 255
 
+
+#: The scopes of which a route needs one: those that look, and those that make or change a job.
+READ = (FETCH, ADMIN)
+CHANGE = (FETCH,)
 
 JobId = Annotated[str, Path(description="The job's id.")]
 Index = Annotated[int, PLAIN_NUMBER, Path(description="The target's place in the job, from 0.")]
@@ -50,6 +54,7 @@ MaxChars = Annotated[
     PLAIN_NUMBER,
     Query(ge=1, le=excerpts.MAX_CHARS, description="Of a text: how many characters to answer at most."),
 ]
+Name = Annotated[str, Query(min_length=1, max_length=NAME_CHARS)]
 Word = Literal["pending", "running", "done", "failed", "cancelled"]
 
 _clock = SystemClock()
@@ -60,11 +65,13 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
     the resolver's context by then."""
     router = APIGatewayHttpRouter()
 
-    def identity() -> Identity:
+    def caller(*scopes: str) -> Identity:
+        """Who calls, when one of these scopes is theirs: what every route but the public ones starts with."""
         found: Identity = app.context["identity"]
+        found.require(*scopes)
         return found
 
-    @router.get("/healthz", tags=["service"], responses=openapi.answers(Health), security=[])
+    @router.get("/healthz", tags=["service"], responses=openapi.answers(Health))
     def health() -> Response[Any]:
         """Whether the API answers. It needs no key."""
         return _json(200, {"status": "ok", "version": sift.__version__})
@@ -79,23 +86,30 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
     def submit(request: Annotated[JobRequest, Body()]) -> Response[Any]:
         """Submit a batch of URLs. The same work again answers the same job, with `reused: true`."""
         key = app.current_event.headers.get("idempotency-key") or app.current_event.headers.get("x-idempotency-key")
-        return _submitted(run(services().submitter.submit(identity(), _read(request, key))))
+        return _submitted(run(services().submitter.submit(caller(*CHANGE), _read(request, key))))
 
-    @router.get("/v1/jobs", tags=["jobs"], responses=openapi.answers(JobPage, 200, 400, 401, 422, 503))
+    @router.get("/v1/jobs", tags=["jobs"], responses=openapi.answers(JobPage, 200, 400, 401, 403, 422, 503))
     def jobs(
         cursor: Cursor = None,
         limit: Annotated[int, Field(ge=1, le=PAGE_JOBS), PLAIN_NUMBER, Query()] = 20,
         status: Annotated[Status | None, Query(description="Only jobs of this status.")] = None,
         kind: Annotated[Kind | None, Query(description="Only jobs of this kind.")] = None,
+        tenant: Annotated[Name | None, Query(description="For admins: jobs of this tenant.")] = None,
+        actor: Annotated[Name | None, Query(description="For admins: jobs of this actor of the tenant.")] = None,
+        everybody: Annotated[bool, Query(alias="all", description="For admins: everybody's jobs.")] = False,
     ) -> Response[Any]:
-        """Own jobs, newest first. A page may hold fewer than `limit` and still have a next one."""
-        caller = identity()
-        before = None if cursor is None else cursors.decode_job(caller.caller, cursor)
-        found, more = run(services().reader.jobs(caller, before, limit, functools.partial(_is_job, status, kind)))
+        """Own jobs, newest first; an admin may ask for others'. A page may hold fewer than `limit` and still have a
+        next one."""
+        who = caller(*READ)
+        whose = _whose(who, tenant, actor, everybody)
+        salt = who.caller if whose is None else f"{who.caller} {whose.tenant}/{whose.actor}"
+        before = None if cursor is None else cursors.decode_job(salt, cursor)
+        accept = functools.partial(_is_job, status, kind)
+        found, more = run(services().reader.jobs(who, before, limit, accept, whose))
         bodies = [views.job(meta, state, _clock.now_ms()) for meta, state in found]
-        return _json(200, {"jobs": bodies, "next": more and cursors.encode(caller.caller, more)})
+        return _json(200, {"jobs": bodies, "next": more and cursors.encode(salt, more)})
 
-    @router.get("/v1/jobs/<job_id>", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 422, 503))
+    @router.get("/v1/jobs/<job_id>", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 422, 503))
     def status(
         job_id: JobId,
         wait: Annotated[
@@ -106,46 +120,50 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         ] = 0,
     ) -> Response[Any]:
         """A job's state: counts, times, error; no contents. Cheap enough to poll."""
-        return _job(run(services().reader.wait(identity(), job_id, wait)))
+        return _job(run(services().reader.wait(caller(*READ), job_id, wait)))
 
     @router.post(
-        "/v1/jobs/<job_id>/cancel", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 409, 422, 503)
+        "/v1/jobs/<job_id>/cancel", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 409, 422, 503)
     )
     def cancel(job_id: JobId) -> Response[Any]:
         """Cancel a job. Doing it again changes nothing; what has finished is kept."""
-        return _job(run(services().controller.cancel(identity(), job_id)))
-
-    @router.post("/v1/jobs/<job_id>/pause", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 409, 422, 503))
-    def pause(job_id: JobId) -> Response[Any]:
-        """Pause a job: what is being fetched ends, nothing new starts. Its deadline runs on."""
-        return _job(run(services().controller.pause(identity(), job_id)))
+        return _job(run(services().controller.cancel(caller(*CHANGE), job_id)))
 
     @router.post(
-        "/v1/jobs/<job_id>/resume", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 404, 409, 422, 503)
+        "/v1/jobs/<job_id>/pause", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 409, 422, 503)
+    )
+    def pause(job_id: JobId) -> Response[Any]:
+        """Pause a job: what is being fetched ends, nothing new starts. Its deadline runs on."""
+        return _job(run(services().controller.pause(caller(*CHANGE), job_id)))
+
+    @router.post(
+        "/v1/jobs/<job_id>/resume", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 409, 422, 503)
     )
     def resume(job_id: JobId) -> Response[Any]:
         """Go on with a paused job."""
-        return _job(run(services().controller.resume(identity(), job_id)))
+        return _job(run(services().controller.resume(caller(*CHANGE), job_id)))
 
     @router.post(
         "/v1/jobs/<job_id>/retry",
         tags=["jobs"],
-        responses=openapi.answers(Job, 200, 202, 401, 404, 409, 422, 429, 503),
+        responses=openapi.answers(Job, 200, 202, 401, 403, 404, 409, 422, 429, 503),
     )
     def retry(job_id: JobId) -> Response[Any]:
         """Run what failed or never ran as a new job, `retry_of` this one, which stays as it ended."""
-        return _submitted(run(services().retrier.retry(identity(), job_id)))
+        return _submitted(run(services().retrier.retry(caller(*CHANGE), job_id)))
 
-    @router.delete("/v1/jobs/<job_id>", tags=["jobs"], responses=openapi.no_content_answers(401, 404, 409, 422, 503))
+    @router.delete(
+        "/v1/jobs/<job_id>", tags=["jobs"], responses=openapi.no_content_answers(401, 403, 404, 409, 422, 503)
+    )
     def delete(job_id: JobId) -> Response[Any]:
         """Forget an ended job: it is gone at once, and what it stored is removed in steps."""
-        run(services().controller.delete(identity(), job_id))
+        run(services().controller.delete(caller(*CHANGE), job_id))
         return Response(204, body="")
 
     @router.get(
         "/v1/jobs/<job_id>/targets",
         tags=["targets"],
-        responses=openapi.answers(TargetPage, 200, 400, 401, 404, 422, 503),
+        responses=openapi.answers(TargetPage, 200, 400, 401, 403, 404, 422, 503),
     )
     def targets(
         job_id: JobId,
@@ -155,24 +173,24 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         content: Annotated[bool, PLAIN_FLAG, Query(description="With the contents.")] = False,
     ) -> Response[Any]:
         """One slot per target in submit order, those that have not run included; pages stay under 5 MB."""
-        page = _page(services(), identity(), job_id, cursor, limit, status, content)
+        page = _page(services(), caller(*READ), job_id, cursor, limit, status, content)
         return _json(200, run(page))
 
     @router.get(
         "/v1/jobs/<job_id>/targets/<index>",
         tags=["targets"],
-        responses=openapi.answers(Target, 200, 401, 404, 422, 503),
+        responses=openapi.answers(Target, 200, 401, 403, 404, 422, 503),
     )
     def target(job_id: JobId, index: Index, offset: Offset = None, max_chars: MaxChars = None) -> Response[Any]:
         """One target with its content, or with `offset` and `max_chars` of it."""
         api = services()
-        slot = run(api.reader.slot(identity(), job_id, index))
+        slot = run(api.reader.slot(caller(*READ), job_id, index))
         return _json(200, run(views.with_content(job_id, slot, api.blobs, offset, max_chars)))
 
     @router.get(
         "/v1/jobs/<job_id>/targets/<index>/content",
         tags=["targets"],
-        responses=openapi.content_answers(200, 303, 401, 404, 422, 503),
+        responses=openapi.content_answers(200, 303, 401, 403, 404, 422, 503),
     )
     def content(job_id: JobId, index: Index, offset: Offset = None, max_chars: MaxChars = None) -> Response[Any]:
         """A target's content as stored, with its own type. Above 4 MB: 303 to a link that holds for minutes.
@@ -181,7 +199,7 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         where to go on.
         """
         api = services()
-        slot = run(api.reader.slot(identity(), job_id, index))
+        slot = run(api.reader.slot(caller(*READ), job_id, index))
         whole = offset is None and max_chars is None
         if whole and slot.outcome is not None and slot.outcome.blob and slot.outcome.size > views.INLINE_BYTES:
             link = run(api.blobs.link(slot.outcome.blob, LINK_SECONDS))
@@ -244,7 +262,7 @@ async def _page(
     api: Api, identity: Identity, job_id: str, cursor: str | None, limit: int, status: str | None, content: bool
 ) -> dict[str, Any]:
     """A page of slots that stays under the size that one answer may have."""
-    meta, _ = await api.reader.job(identity, job_id)
+    meta, _ = await api.reader.look(identity, job_id)
     first = 0 if cursor is None else cursors.decode_index(meta.salt, cursor, meta.total)
     page = await api.reader.page(
         identity, job_id, first, limit, functools.partial(_has_status, status), content=content
@@ -260,6 +278,17 @@ async def _page(
             break
         bodies.append(body)
     return {"targets": bodies, "next": None if go_on is None else cursors.encode(meta.salt, str(go_on))}
+
+
+def _whose(who: Identity, tenant: str | None, actor: str | None, everybody: bool) -> Whose | None:
+    """Whose jobs a list is asked for; None: one's own. An actor without a tenant is of one's own."""
+    if everybody and (tenant or actor):
+        raise Invalid("invalid_request", "all: not together with tenant or actor", "Send one or the other.")
+    if everybody:
+        return Whose()
+    if tenant or actor:
+        return Whose(tenant or who.tenant, actor)
+    return None
 
 
 def _is_job(status: str | None, kind: str | None, meta: Meta, state: State) -> bool:

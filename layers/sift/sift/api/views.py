@@ -32,6 +32,8 @@ def job(meta: Meta, state: State, now_ms: int, *, reused: bool = False) -> dict[
         {
             "id": meta.job_id,
             "kind": meta.kind,
+            "tenant": meta.identity["tenant"],
+            "actor": meta.identity["actor"],
             "status": state.status,
             "counts": counts(state, now_ms),
             "bytes": state.bytes,

@@ -8,7 +8,7 @@ from typing import Any
 
 from sift import ids
 from sift.clock import Clock
-from sift.errors import NotFound
+from sift.errors import Forbidden, NotFound
 from sift.identity import Identity
 from sift.jobs import ENDED, SEGMENT, Meta, State
 from sift.services.advance import Advancer
@@ -45,8 +45,17 @@ class Page:
     next_index: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Jobs of one caller, of one tenant (no `actor`), or of everybody (neither)."""
+
+    tenant: str | None = None
+    actor: str | None = None
+
+
 class Reader:
-    """Reads on behalf of one caller at a time: what belongs to another reads as absent."""
+    """Reads on behalf of one caller at a time: what belongs to another reads as absent, but to an admin of its
+    tenant. An admin changes nothing of others."""
 
     def __init__(self, store: Store, advancer: Advancer, clock: Clock) -> None:
         self._store = store
@@ -54,9 +63,21 @@ class Reader:
         self._clock = clock
 
     async def job(self, identity: Identity, job_id: str) -> tuple[Meta, State]:
-        """A job of the caller, in one read. Raises NotFound."""
+        """A job of the caller's own, in one read: what every change starts with. Raises NotFound, and Forbidden to an
+        admin who may only read it."""
+        meta, state = await self.look(identity, job_id)
+        if meta.caller != identity.caller:
+            raise Forbidden(
+                "forbidden",
+                "The job is another caller's; an admin may only read it.",
+                "Use a key of its tenant and actor.",
+            )
+        return meta, state
+
+    async def look(self, identity: Identity, job_id: str) -> tuple[Meta, State]:
+        """A job that the caller may read, in one read. Raises NotFound."""
         found = await self._store.get_job(job_id) if ids.is_job_id(job_id) else None
-        if found is None or found[0].caller != identity.caller or found[1].expired(self._clock.now_ms()):
+        if found is None or not _may_read(identity, found[0]) or found[1].expired(self._clock.now_ms()):
             raise NotFound(
                 "not_found",
                 "There is no such job.",
@@ -65,18 +86,30 @@ class Reader:
         return found
 
     async def jobs(
-        self, identity: Identity, before: str | None, limit: int, accept: Callable[[Meta, State], bool]
+        self,
+        identity: Identity,
+        before: str | None,
+        limit: int,
+        accept: Callable[[Meta, State], bool],
+        whose: Whose | None = None,
     ) -> tuple[list[tuple[Meta, State]], str | None]:
-        """Up to `limit` jobs of the caller, newest first, older than `before`, and the id to go on before.
+        """Up to `limit` jobs of the caller, newest first, older than `before`, and the id to go on before. An admin
+        may say `whose`. Raises Forbidden to everybody else who does.
 
         One call looks at no more than `LIST_LOOKS` jobs: with a filter that few pass, a page may be short, even
         empty, and still have a next one.
         """
+        if whose is not None and not identity.is_admin_of(whose.tenant):
+            raise Forbidden(
+                "forbidden",
+                f"This needs the scope admin{f' or admin:{whose.tenant}' if whose.tenant else ''}.",
+                "Without tenant, actor and all, this lists your own jobs.",
+            )
         taken: list[tuple[Meta, State]] = []
         looked = 0
         while True:
             now = self._clock.now_ms()
-            ids_, more = await self._store.list_jobs(identity.caller, now, before, limit)
+            ids_, more = await self._list(identity, whose, now, before, limit)
             for meta, state in await self._store.get_jobs(ids_):
                 if len(taken) == limit:
                     return taken, taken[-1][0].job_id
@@ -87,9 +120,18 @@ class Reader:
                 return taken, more
             before = more
 
+    async def _list(
+        self, identity: Identity, whose: Whose | None, now_ms: int, before: str | None, limit: int
+    ) -> tuple[Sequence[str], str | None]:
+        if whose is None:
+            return await self._store.list_jobs(identity.caller, now_ms, before, limit)
+        if whose.actor is not None:
+            return await self._store.list_jobs(f"{whose.tenant}/{whose.actor}", now_ms, before, limit)
+        return await self._store.list_all_jobs(whose.tenant, now_ms, before, limit)
+
     async def wait(self, identity: Identity, job_id: str, seconds: float) -> tuple[Meta, State]:
-        """As `job`, held until its status or its counts change, or it has ended, or the seconds pass."""
-        meta, first = await self.job(identity, job_id)
+        """As `look`, held until its status or its counts change, or it has ended, or the seconds pass."""
+        meta, first = await self.look(identity, job_id)
         end = self._clock.now_ms() + int(seconds * 1000)
         state: State | None = first
         while state is not None and state.status not in ENDED and _seen(state) == _seen(first):
@@ -112,7 +154,7 @@ class Reader:
     ) -> Page:
         """Up to `limit` slots from index `first` on; `accept` says whether one is taken. Contents that are kept in the
         table come along only when asked for."""
-        _, state = await self.job(identity, job_id)
+        _, state = await self.look(identity, job_id)
         taken: list[Slot] = []
         for start in range(first - first % SEGMENT, state.total, SEGMENT):
             last = min(start + SEGMENT, state.total) - 1
@@ -125,7 +167,7 @@ class Reader:
 
     async def slot(self, identity: Identity, job_id: str, index: int) -> Slot:
         """One target. Raises NotFound."""
-        _, state = await self.job(identity, job_id)
+        _, state = await self.look(identity, job_id)
         if not 0 <= index < state.total:
             raise NotFound("not_found", f"The job has no target {index}.", f"Its targets are 0 to {state.total - 1}.")
         return (await self._segment(state, index, index, content=True))[0]
@@ -147,6 +189,10 @@ class Reader:
                 specs = await self._advancer.read_specs(state.job_id, number)
             slots.append(_derived(state, index, specs[index % SEGMENT], self._clock.now_ms()))
         return slots
+
+
+def _may_read(identity: Identity, meta: Meta) -> bool:
+    return meta.caller == identity.caller or identity.is_admin_of(meta.identity["tenant"])
 
 
 def _seen(state: State) -> tuple[object, ...]:

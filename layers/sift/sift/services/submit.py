@@ -11,9 +11,9 @@ from typing import Any
 from sift import ids, metrics
 from sift.blobs.ports import Blobs, segment_key
 from sift.clock import Clock
-from sift.errors import CallerBusy, Conflict, Invalid, RequestRefused, ServiceBusy, Unavailable
+from sift.errors import CallerBusy, Conflict, Forbidden, Invalid, RequestRefused, ServiceBusy, Unavailable
 from sift.idempotency import content_hash, key_hash
-from sift.identity import Identity, Limits
+from sift.identity import DEFAULT_CLASS, Identity, Limits
 from sift.jobs import MAX_WINDOW, SEGMENT, Flight, Meta, State
 from sift.queue.ports import Queue
 from sift.request_headers import without_credentials
@@ -70,13 +70,25 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the service grants: `jobs_total` live jobs in all, the default limits of a caller, and times in seconds
-    (`ttl_seconds` after a job's end, 0 keeps it for ever)."""
+    """What the service grants: `jobs_total` live jobs in all, `deadline_seconds` to each, and to a caller the limits
+    of its class; `limits` are those of the class `default`."""
 
     jobs_total: int
     limits: Limits
     deadline_seconds: int
-    ttl_seconds: int
+    classes: Mapping[str, Limits] = field(default_factory=dict)
+
+    def limits_of(self, identity: Identity) -> Limits:
+        """The limits of its class, and in their place those of its key. Raises Forbidden for a class that is not
+        there: taking another would be too little or too much."""
+        named = self.limits if identity.caller_class == DEFAULT_CLASS else self.classes.get(identity.caller_class)
+        if named is None:
+            raise Forbidden(
+                "forbidden",
+                f"This deployment has no caller class {identity.caller_class}.",
+                "An operator can add it to CallerClasses, or give you a key of another class.",
+            )
+        return named.with_overrides(identity.limits)
 
 
 def shard_count(jobs_total: int) -> int:
@@ -113,7 +125,7 @@ class Submitter:
     async def _submit(self, identity: Identity, request: Request) -> Submitted:
         if not request.targets:
             raise Invalid("no_targets", "The job has no targets.", "Send at least one target.")
-        limits = self._terms.limits.with_overrides(identity.limits)
+        limits = self._terms.limits_of(identity)
         record, stale = None, None
         if not request.fresh:
             found = await self._lookup(identity, request)
@@ -181,7 +193,7 @@ class Submitter:
         now = self._clock.now_ms()
         job_id = ids.new_job_id(now)
         deadline_at = now + self._terms.deadline_seconds * 1000
-        ttl = self._terms.ttl_seconds
+        ttl = limits.ttl_seconds
         expires_at = deadline_at // 1000 + ttl if ttl else None
         segments, size = await self._segments(job_id, request.targets)
         ahead = size > COMMIT_BYTES or len(segments) > COMMIT_SEGMENTS
@@ -195,13 +207,14 @@ class Submitter:
                 raise refusal
             await self._store.put_segments(job_id, segments, expires_at)
         total = len(request.targets)
-        released = min(request.window, total)
+        window = min(request.window, limits.window)
+        released = min(window, total)
         state = State(
             job_id=job_id,
             status="queued",
             total=total,
             released=released,
-            window=request.window,
+            window=window,
             budget=limits.job_bytes,
             deadline_at=deadline_at,
             expires_at=expires_at,

@@ -15,7 +15,7 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
 from sift import ids
 from sift.errors import DataUnreadable
-from sift.identity import Identity, KeyRecord
+from sift.identity import DEFAULT_CLASS, Identity, KeyRecord
 from sift.jobs import Flight, Meta, State
 from sift.store.ports import Idempotency, Outcome, Segment, Spec
 
@@ -228,24 +228,46 @@ def outcome_from(item: Item) -> Outcome:
 
 def key_item(record: KeyRecord) -> Item:
     identity = record.identity
+    models = identity.allowed_models
     return {
         "v": VERSION,
         "secret_sha256": record.secret_sha256,
         "tenant": identity.tenant,
         "actor": identity.actor,
+        "subject": identity.subject,
+        "application": identity.application,
         "scopes": list(identity.scopes),
         "limits": dict(identity.limits),
+        "allowed_models": None if models is None else list(models),
+        "denied_models": list(identity.denied_models),
+        "caller_class": identity.caller_class,
+        "created_at": record.created_at,
         "expires_at": record.expires_at,
+        "revoked_at": record.revoked_at,
     }
 
 
 def key_from(item: Item) -> KeyRecord:
+    """Keys of earlier releases have no class, models, subject, application and time of creation."""
     key_id = item["pk"].removeprefix("KEY#")
+    models = item.get("allowed_models")
     identity = Identity(
         tenant=item["tenant"],
         actor=item["actor"],
         key_id=key_id,
         scopes=tuple(item["scopes"]),
         limits={name: int(value) for name, value in item["limits"].items()},
+        subject=item.get("subject"),
+        application=item.get("application"),
+        allowed_models=None if models is None else tuple(models),
+        denied_models=tuple(item.get("denied_models", ())),
+        caller_class=item.get("caller_class", DEFAULT_CLASS),
     )
-    return KeyRecord(key_id, item["secret_sha256"], identity, _integer(item, "expires_at"))
+    return KeyRecord(
+        key_id,
+        item["secret_sha256"],
+        identity,
+        expires_at=_integer(item, "expires_at"),
+        created_at=_integer(item, "created_at"),
+        revoked_at=_integer(item, "revoked_at"),
+    )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from botocore.exceptions import ClientError
 
 from sift import aws
-from sift.errors import DataUnreadable, Unavailable
+from sift.errors import Unavailable
 from sift.identity import KeyRecord
 from sift.jobs import SEGMENT, Flight, Meta, State, Status
 from sift.store import codec, keys, requests
@@ -24,19 +24,11 @@ from sift.store.ports import (
     Segment,
     Submission,
 )
-
-#: BatchWriteItem takes up to 25 items (DynamoDB API reference, BatchWriteItem).
-BATCH = 25
-#: BatchGetItem takes up to 100 keys.
-READ_BATCH = 100
+from sift.store.table import Table, found_state
 
 
-class DynamoStore:
+class DynamoStore(Table):
     """`client` is a boto3 DynamoDB client; the table is the one of template.yaml."""
-
-    def __init__(self, client: Any, table: str) -> None:
-        self._client = client
-        self._table = table
 
     # submit
 
@@ -96,6 +88,12 @@ class DynamoStore:
                 "Put": requests.put(
                     keys.caller_job(meta.caller, job_id),
                     {"v": codec.VERSION, "kind": meta.kind, "expires_at": meta.expires_at},
+                )
+            },
+            {
+                "Put": requests.put(
+                    keys.all_jobs(job_id),
+                    {"v": codec.VERSION, "tenant": meta.caller.partition("/")[0], "expires_at": meta.expires_at},
                 )
             },
         ]
@@ -170,14 +168,34 @@ class DynamoStore:
     async def list_jobs(
         self, caller: str, now_ms: int, before: str | None, limit: int
     ) -> tuple[Sequence[str], str | None]:
-        pk, prefix = keys.caller_job(caller, "")
-        start = {} if before is None else {"ExclusiveStartKey": requests.key(keys.caller_job(caller, before))}
+        return await self._list(functools.partial(keys.caller_job, caller), now_ms, before, limit)
+
+    async def list_all_jobs(
+        self, tenant: str | None, now_ms: int, before: str | None, limit: int
+    ) -> tuple[Sequence[str], str | None]:
+        wanted = None if tenant is None else requests.Condition("tenant = :tenant", {":tenant": tenant})
+        return await self._list(keys.all_jobs, now_ms, before, limit, wanted)
+
+    async def _list(
+        self,
+        entry: Callable[[str], tuple[str, str]],
+        now_ms: int,
+        before: str | None,
+        limit: int,
+        wanted: requests.Condition | None = None,
+    ) -> tuple[Sequence[str], str | None]:
+        """Ids of a list of jobs, newest first; `entry` makes the key of a job's entry."""
+        pk, prefix = entry("")
+        start = {} if before is None else {"ExclusiveStartKey": requests.key(entry(before))}
+        kept = "(attribute_not_exists(expires_at) OR expires_at > :now)"
         page = await aws.call(
             self._client.query,
             TableName=self._table,
             KeyConditionExpression="pk = :pk AND begins_with(sk, :job)",
-            FilterExpression="attribute_not_exists(expires_at) OR expires_at > :now",
-            ExpressionAttributeValues=codec.to_wire({":pk": pk, ":job": prefix, ":now": now_ms // 1000}),
+            FilterExpression=kept if wanted is None else f"{kept} AND {wanted.text}",
+            ExpressionAttributeValues=codec.to_wire(
+                {":pk": pk, ":job": prefix, ":now": now_ms // 1000, **(wanted.values if wanted else {})}
+            ),
             ScanIndexForward=False,
             Limit=limit,
             **start,
@@ -247,7 +265,7 @@ class DynamoStore:
             return Changed(True, None)
         if reasons[0].get("Code") != "ConditionalCheckFailed":
             raise Unavailable(f"settle: {[reason.get('Code') for reason in reasons]}")
-        return Changed(False, _found(reasons[0]))
+        return Changed(False, found_state(reasons[0]))
 
     # after the end, and the sweeper
 
@@ -285,9 +303,10 @@ class DynamoStore:
                 {"Update": requests.hide(meta.job_id, now_ms)},
                 {"Update": requests.add_id(keys.removals(meta.shard), meta.job_id)},
                 {"Delete": listed},
+                {"Delete": {"Key": requests.key(keys.all_jobs(meta.job_id))}},
             ]
         )
-        return Changed(True, None) if reasons is None else Changed(False, _found(reasons[0]))
+        return Changed(True, None) if reasons is None else Changed(False, found_state(reasons[0]))
 
     async def removals(self, shard: int) -> Sequence[str]:
         return await self._ids(keys.removals(shard))
@@ -319,128 +338,26 @@ class DynamoStore:
         return None if item is None else codec.key_from(item)
 
     async def put_key(self, record: KeyRecord) -> None:
-        await self._write(self._client.put_item, requests.put(keys.api_key(record.key_id), codec.key_item(record)))
-
-    # how
-
-    async def _get(self, pair: tuple[str, str]) -> dict[str, Any] | None:
-        answer = await aws.call(
-            self._client.get_item, TableName=self._table, Key=requests.key(pair), ConsistentRead=True
+        listed = {"v": codec.VERSION, "expires_at": record.expires_at}
+        await self._transact(
+            [
+                {"Put": requests.put(keys.api_key(record.key_id), codec.key_item(record))},
+                {"Put": requests.put(keys.listed_key(record.key_id), listed)},
+            ]
         )
-        return codec.from_wire(answer["Item"]) if "Item" in answer else None
 
-    async def _query(
-        self, condition: str, values: Mapping[str, Any], *, consistent: bool, **projection: Any
-    ) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = []
-        start: dict[str, Any] = {}
-        while True:
-            page = await aws.call(
-                self._client.query,
-                TableName=self._table,
-                KeyConditionExpression=condition,
-                ExpressionAttributeValues=codec.to_wire(values),
-                ConsistentRead=consistent,
-                **projection,
-                **start,
-            )
-            items += [codec.from_wire(item) for item in page["Items"]]
-            if "LastEvaluatedKey" not in page:
-                return items
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+    async def list_keys(self) -> Sequence[KeyRecord]:
+        pk, prefix = keys.listed_key("")
+        listed = await self._query("pk = :pk", {":pk": pk}, consistent=True)
+        pairs = [keys.api_key(item["sk"].removeprefix(prefix)) for item in listed]
+        found = await self._read_batch(pairs, consistent=True)
+        return [codec.key_from(found[pair]) for pair in pairs if pair in found]
 
-    async def _read_batch(
-        self, pairs: Sequence[tuple[str, str]], *, consistent: bool
-    ) -> dict[tuple[str, str], dict[str, Any]]:
-        """The items of these keys that there are."""
-        wanted = [requests.key(pair) for pair in pairs]
-        found: dict[tuple[str, str], dict[str, Any]] = {}
-        for first in range(0, len(wanted), READ_BATCH):
-            part = {"Keys": wanted[first : first + READ_BATCH], "ConsistentRead": consistent}
-            left: dict[str, Any] = {self._table: part}
-            for wait in aws.conflict_waits():
-                answer = await aws.call(self._client.batch_get_item, RequestItems=left)
-                for wire in answer["Responses"].get(self._table, []):
-                    item = codec.from_wire(wire)
-                    found[item["pk"], item["sk"]] = item
-                left = answer.get("UnprocessedKeys", {})
-                if not left:
-                    break
-                await asyncio.sleep(wait)
-            if left:
-                raise Unavailable("The table did not answer for every item.")
-        return found
-
-    async def _ids(self, pair: tuple[str, str]) -> Sequence[str]:
-        item = await self._get(pair)
-        return [] if item is None else sorted(item.get("ids", ()))
-
-    async def _remove(self, pairs: Sequence[tuple[str, str]]) -> None:
-        await self._write_batch([{"DeleteRequest": {"Key": requests.key(pair)}} for pair in pairs])
-
-    async def _write_batch(self, writes: Sequence[Mapping[str, Any]]) -> None:
-        for first in range(0, len(writes), BATCH):
-            left = list(writes[first : first + BATCH])
-            for wait in aws.conflict_waits():
-                answer = await aws.call(self._client.batch_write_item, RequestItems={self._table: left})
-                left = answer.get("UnprocessedItems", {}).get(self._table, [])
-                if not left:
-                    break
-                await asyncio.sleep(wait)
-            if left:
-                raise Unavailable("The table did not take the whole batch.")
-
-    async def _write(self, operation: Any, request: Mapping[str, Any]) -> Any:
-        """A single write; a conflict with a transaction is repeated."""
-        repeated = False
-        for wait in aws.conflict_waits():
-            try:
-                return await aws.call(operation, TableName=self._table, **request)
-            except ClientError as error:
-                if repeated:
-                    aws.mark_repeated(error)
-                if aws.error_code(error) != "TransactionConflictException":
-                    raise
-                repeated = aws.was_repeated(error)
-                await asyncio.sleep(wait)
-        raise Unavailable(f"{operation.__name__}: transaction conflict")
-
-    async def _change(self, job_id: str, request: Mapping[str, Any]) -> Changed:
+    async def revoke_key(self, key_id: str, at: int) -> KeyRecord | None:
         try:
-            answer = await self._write(self._client.update_item, {**request, "ReturnValues": "ALL_NEW"})
+            answer = await self._write(self._client.update_item, requests.revoke_key(keys.api_key(key_id), at))
         except ClientError as error:
-            code = aws.error_code(error)
-            if code == "ConditionalCheckFailedException":
-                return Changed(False, _found(error.response), aws.was_repeated(error))
-            raise
-        return Changed(True, codec.state_from(codec.from_wire(answer["Attributes"])))
-
-    async def _transact(self, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
-        """None when committed, else the reason of each position; conflicts are repeated."""
-        wired = []
-        for item in items:
-            ((action, request),) = item.items()
-            extra = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
-            wired.append({action: {**extra, **request, "TableName": self._table}})
-        for wait in aws.conflict_waits():
-            try:
-                await aws.call(self._client.transact_write_items, TransactItems=wired)
-            except ClientError as error:
-                if aws.error_code(error) != "TransactionCanceledException":
-                    raise
-                reasons: list[Any] = list(error.response.get("CancellationReasons", []))
-                codes = {reason.get("Code") for reason in reasons}
-                if "ConditionalCheckFailed" in codes:
-                    return reasons
-                if "ValidationError" in codes:
-                    raise DataUnreadable(f"The table refused the transaction: {reasons}") from error
-                await asyncio.sleep(wait)
-            else:
+            if aws.error_code(error) == "ConditionalCheckFailedException":
                 return None
-        raise Unavailable("transaction conflict")
-
-
-def _found(refusal: Any) -> State | None:
-    """The state as a refused write saw it."""
-    item = refusal.get("Item")
-    return codec.state_from(codec.from_wire(item)) if item else None
+            raise
+        return codec.key_from(codec.from_wire(answer["Attributes"]))

@@ -17,6 +17,11 @@ def caller_job(caller: str, job_id: str) -> tuple[str, str]:
     return f"CALLER#{caller}", f"JOB#{job_id}"
 
 
+def all_jobs(job_id: str) -> tuple[str, str]:
+    """One partition lists every job, newest last: ids sort by time."""
+    return "JOBS", f"JOB#{job_id}"
+
+
 def live(shard: int) -> tuple[str, str]:
     return f"LIVE#{shard}", "LIVE"
 
@@ -48,3 +53,8 @@ def outcome(job_id: str, index: int) -> tuple[str, str]:
 
 def api_key(key_id: str) -> tuple[str, str]:
     return f"KEY#{key_id}", "KEY"
+
+
+def listed_key(key_id: str) -> tuple[str, str]:
+    """One partition lists every key; what it lists is in the key's own item."""
+    return "KEYS", f"KEY#{key_id}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -31,6 +31,7 @@ class MemoryStore:
         self.outboxes: dict[int, set[str]] = {}
         self.removing: dict[int, set[str]] = {}
         self.caller_jobs: dict[str, dict[str, int | None]] = {}
+        self.all_jobs: dict[str, tuple[str, int | None]] = {}
         self.metas: dict[str, Meta] = {}
         self.states: dict[str, State] = {}
         self.segments: dict[tuple[str, int], Segment] = {}
@@ -70,6 +71,7 @@ class MemoryStore:
         self.metas[meta.job_id] = meta
         self.states[meta.job_id] = submission.state
         self.caller_jobs.setdefault(meta.caller, {})[meta.job_id] = meta.expires_at
+        self.all_jobs[meta.job_id] = meta.caller.partition("/")[0], meta.expires_at
         for segment in submission.segments:
             self.segments[meta.job_id, segment.number] = segment
         return Committed()
@@ -103,9 +105,14 @@ class MemoryStore:
     async def list_jobs(
         self, caller: str, now_ms: int, before: str | None, limit: int
     ) -> tuple[Sequence[str], str | None]:
-        newest_first = sorted(self._retained(caller, now_ms), reverse=True)
-        older = [job_id for job_id in newest_first if before is None or job_id < before]
-        return older[:limit], older[limit - 1] if len(older) > limit else None
+        return _page(self._retained(caller, now_ms), before, limit)
+
+    async def list_all_jobs(
+        self, tenant: str | None, now_ms: int, before: str | None, limit: int
+    ) -> tuple[Sequence[str], str | None]:
+        kept = [job_id for job_id, (_, end) in self.all_jobs.items() if end is None or end > now_ms // 1000]
+        found, more = _page(kept, before, limit)
+        return [job_id for job_id in found if tenant in {None, self.all_jobs[job_id][0]}], more
 
     def _retained(self, caller: str, now_ms: int) -> list[str]:
         jobs = self.caller_jobs.get(caller, {})
@@ -247,6 +254,7 @@ class MemoryStore:
             return Changed(False, state)
         self.removing.setdefault(meta.shard, set()).add(meta.job_id)
         self.caller_jobs.get(meta.caller, {}).pop(meta.job_id, None)
+        self.all_jobs.pop(meta.job_id, None)
         self._set(state, expires_at=now_ms // 1000)
         return Changed(True, None)
 
@@ -284,3 +292,18 @@ class MemoryStore:
 
     async def put_key(self, record: KeyRecord) -> None:
         self.keys[record.key_id] = record
+
+    async def list_keys(self) -> Sequence[KeyRecord]:
+        return [self.keys[key_id] for key_id in sorted(self.keys)]
+
+    async def revoke_key(self, key_id: str, at: int) -> KeyRecord | None:
+        record = self.keys.get(key_id)
+        if record is not None and record.revoked_at is None:
+            record = self.keys[key_id] = replace(record, revoked_at=at)
+        return record
+
+
+def _page(job_ids: Iterable[str], before: str | None, limit: int) -> tuple[list[str], str | None]:
+    """Newest first, from a place on."""
+    older = [job_id for job_id in sorted(job_ids, reverse=True) if before is None or job_id < before]
+    return older[:limit], older[limit - 1] if len(older) > limit else None

@@ -148,6 +148,13 @@ class Store(Protocol):
         """Ids of the caller's retained jobs, newest first, older than `before`, and where to go on."""
         ...
 
+    async def list_all_jobs(
+        self, tenant: str | None, now_ms: int, before: str | None, limit: int
+    ) -> tuple[Sequence[str], str | None]:
+        """As `list_jobs`, of every caller, or of those of one tenant: then fewer than `limit` may be found with more
+        to come. Jobs that have ended may be listed longer than they are kept."""
+        ...
+
     # one target
     async def claim(self, job_id: str, index: int, lease: int, now_ms: int) -> Changed:
         """Take the target until `lease` when nobody holds it; the job becomes `running`."""
@@ -239,4 +246,14 @@ class Store(Protocol):
     # keys
     async def get_key(self, key_id: str) -> KeyRecord | None: ...
 
-    async def put_key(self, record: KeyRecord) -> None: ...
+    async def put_key(self, record: KeyRecord) -> None:
+        """Store a key and list it."""
+        ...
+
+    async def list_keys(self) -> Sequence[KeyRecord]:
+        """Every key, by its id, revoked ones included."""
+        ...
+
+    async def revoke_key(self, key_id: str, at: int) -> KeyRecord | None:
+        """The key as it is revoked (at this time in seconds, or before); None: there is no such key."""
+        ...

@@ -209,3 +209,15 @@ def remove_id(pair: tuple[str, str], job_id: str) -> Request:
         "ExpressionAttributeNames": {"#v": "v"},
         "ExpressionAttributeValues": codec.to_wire({":id": {job_id}, ":v": codec.VERSION}),
     }
+
+
+def revoke_key(pair: tuple[str, str], at: int) -> Request:
+    """Mark an API key as revoked; the first time stays."""
+    return {
+        "Key": key(pair),
+        "UpdateExpression": "SET revoked_at = if_not_exists(revoked_at, :at)",
+        "ConditionExpression": "#v = :v AND attribute_exists(secret_sha256)",
+        "ExpressionAttributeNames": {"#v": "v"},
+        "ExpressionAttributeValues": codec.to_wire({":at": at, ":v": codec.VERSION}),
+        "ReturnValues": "ALL_NEW",
+    }
