@@ -70,7 +70,7 @@ class TokenService:
     async def authenticate(self, token: str) -> Identity:
         """Who the token is for. Raises Unauthenticated, which never says what was wrong with it, and Unavailable
         when the provider's keys can't be had."""
-        import jwt  # with cryptography a twelfth of a second, which only deployments with tokens pay
+        import jwt  # with cryptography a few tenths of a second, which only deployments with tokens pay
 
         try:
             header = jwt.get_unverified_header(token)
