@@ -26,7 +26,7 @@ from sift.content.transport import PhaseTimeouts
 from sift.errors import TargetFailed
 from sift.targets import Content, FetchOptions
 
-_META_TEXTS = ("charset", "title", "author", "published", "language", "description", "canonical")
+_META_TEXTS = ("charset", "title", "author", "published", "language", "description", "canonical", "site_name", "image")
 
 
 @dataclass(frozen=True)
