@@ -39,7 +39,10 @@ def parse_xml(data: str | bytes) -> Any:
 
 
 def read_xml(text: str) -> tuple[str, dict[str, Any]]:
-    """The text of a document without mark-up, one element's text a line, and its metadata (warnings)."""
+    """The text of a document without mark-up, one element's text a line, and its metadata (warnings).
+
+    Raises TargetFailed damaged, or empty when there is no text in it.
+    """
     root = parse_xml(text)
     parts: list[str] = []
     unexpanded = False
@@ -47,6 +50,8 @@ def read_xml(text: str) -> tuple[str, dict[str, Any]]:
         unexpanded = unexpanded or entity
         if lines := _LINES.sub("\n", event_text).strip():
             parts.append(lines)
+    if not parts:
+        raise TargetFailed("empty", "The XML document has no text.", "Leave mode text out to get it as it is.")
     warnings = ["It defines entities of its own; they are not expanded."] if unexpanded else []
     return "\n".join(parts) + "\n", {"warnings": warnings}
 
