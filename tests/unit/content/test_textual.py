@@ -168,7 +168,9 @@ def test_a_packed_file_is_unpacked_once() -> None:
     assert meta["media_type"] == "text/csv"
     assert fail(gzip.compress(gzip.compress(b"words")))["code"] == "unsupported_media"
     assert fail(gzip.compress(bytes(MAX_UNPACKED_BYTES + 1)))["code"] == "too_large"
-    assert fail(gzip.compress(b"words")[:12] + b"\xff" * 9)["code"] == "damaged"
+    assert fail(gzip.compress(b"words" * 99)[:-9])["code"] == "damaged"
+    assert fail(gzip.compress(b"words")[:10] + b"\xff" * 9)["code"] == "damaged"
+    assert read(gzip.compress(b"two ") + gzip.compress(b"members"))[0] == "two members"
 
 
 def test_tables_of_a_document_are_put_in_order() -> None:

@@ -19,7 +19,8 @@ _STRIPPED = re.compile(r"[\t\r\n]")
 _SPACE = re.compile(r"[\s<>\"]")
 
 _CODE = re.compile(
-    r"^(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^(?P=fence)|\Z)|(?P<ticks>`+)[^`\n]{1,2000}(?P=ticks)", re.M | re.S
+    r"^(?P<fence>`{3,20}|~{3,20})[^\n]*\n.*?(?:^(?P=fence)|\Z)|(?<!`)(?P<ticks>`{1,9})(?!`)[^`\n]{1,2000}(?P=ticks)",
+    re.M | re.S,
 )
 # Each alternative starts with characters of its own, so that a text which fits nowhere is left in linear time.
 _TEXT = r"(?P<text>(?:[^\[\]\\]|\\.|\[[^\[\]]{0,300}\]){0,1000})"
