@@ -110,11 +110,13 @@ def _read_pypdf(body: bytes, pages: str | None) -> tuple[list[tuple[int, str]], 
             texts.append((number, _tidy(reader.pages[number - 1].extract_text())))
         info = {str(key).lstrip("/"): str(value) for key, value in (reader.metadata or {}).items()}
         info["Lang"] = str(reader.root_object.get("/Lang") or "")
+        named = reader.page_labels if "/PageLabels" in reader.root_object else []
+        labels = {str(number): named[number - 1] for number, _ in texts if number <= len(named)}
     except (TargetFailed, MemoryError):
         raise
     except Exception as error:  # pypdf meets broken files with errors of every type
         raise as_typed(error) from error
-    return texts, _describe(info, {}), total
+    return texts, _describe(info, labels), total
 
 
 def as_typed(error: Exception) -> TargetFailed:
