@@ -19,6 +19,7 @@ _EXTENSIONS = {
     "application/json": "json",
     "application/x-ndjson": "jsonl",
     "application/pdf": "pdf",
+    "application/x-ndjson": "jsonl",
 }
 
 
