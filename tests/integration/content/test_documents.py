@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sift.content.pipeline import Pipeline
+from sift.content.sandbox import ChildLimits
 from sift.errors import TargetFailed
 from sift.targets import Content, FetchOptions
 from tests.integration.content.conftest import OpenPipeline
@@ -21,6 +22,7 @@ from tests.unit.content.office_documents import (
     make_docx_bomb,
     make_encrypted_office,
     make_epub,
+    make_large_xlsx,
     make_odf,
     make_pptx,
     make_xlsx,
@@ -141,6 +143,19 @@ def test_a_protected_document_a_bomb_and_the_next(server: Loopback, open_pipelin
             assert (await fail(pipeline, server.url("/locked"))).code == "encrypted"
             assert (await fail(pipeline, server.url("/bomb"))).code == "too_large"
             assert (await pipeline.run(server.url("/sound"), FetchOptions(), 60.0)).body
+
+    asyncio.run(main())
+
+
+def test_a_sheet_beyond_memory_is_too_large(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    server.routes["/x"] = respond(make_large_xlsx(30_000))
+
+    async def main() -> None:
+        async with open_pipeline() as pipeline:
+            content = await pipeline.run(server.url("/x"), FetchOptions(), 60.0)
+            assert content.body.count(b"\n") > 30_000
+        async with open_pipeline(child=ChildLimits(memory_bytes=400 << 20)) as pipeline:
+            assert (await fail(pipeline, server.url("/x"))).code == "too_large"
 
     asyncio.run(main())
 

@@ -67,6 +67,21 @@ def make_xlsx(*, text: bool = True) -> bytes:
     return _saved(book.save)
 
 
+def make_large_xlsx(rows: int) -> bytes:
+    """A sheet of ten columns and many rows."""
+    lines = "".join(f"<row>{'<c><v>1</v></c>' * 10}</row>" for _ in range(rows)).encode()
+
+    def fill(name: str, data: bytes) -> bytes:
+        start, found, end = data.partition(b"<sheetData>")
+        return (
+            start + found + lines + end
+            if found
+            else data.replace(b"<sheetData/>", b"<sheetData>" + lines + b"</sheetData>")
+        )
+
+    return remake(make_xlsx(text=False), fill)
+
+
 def make_pptx() -> bytes:
     """Two slides, with bullets, notes and a table."""
     deck = pptx.Presentation()
