@@ -19,7 +19,6 @@ _EXTENSIONS = {
     "application/json": "json",
     "application/x-ndjson": "jsonl",
     "application/pdf": "pdf",
-    "application/x-ndjson": "jsonl",
 }
 
 
