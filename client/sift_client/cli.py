@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     # Generic only to the type checker.
     _Subparsers = argparse._SubParsersAction[_Parser]
 
-MODES = ("auto", "article", "page", "text", "raw")
+MODES = ("auto", "article", "page", "text", "raw", "links", "meta")
 
 #: The service says with these that the request itself is wrong, and would be at any time and for anybody: a URL, an
 #: option, a number out of its range, too many targets, too large a body.

@@ -30,7 +30,7 @@ SAMPLES = (
     Sample("/reports/annual-report.pdf", {"pages": "1-2,-1"}, holds="What comes next", lacks="Measuring the flow"),
     Sample("/reports/leaflet.pdf", holds="Keep boots"),
     Sample("/api/stations.json", holds="Sankt Vitus"),
-    Sample("/data/tides.csv", holds="Skarvholm,2026-04-01,low"),
+    Sample("/data/tides.csv", holds="| Skarvholm | 2026-04-01 | low |"),
     Sample("/feed.xml", {"mode": "raw"}, holds="<rss"),
     Sample("/slow", {"mode": "article"}, holds="forty-one log books"),
     Sample("/busy?id={visit}", {"mode": "article"}, holds="A nail in the bridge"),

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from sift.api import application, excerpts, models, routes, views
-from sift.content import filters, grep, passages, pdf, query
+from sift.content import delimited, extraction, filters, grep, passages, pdf, pdf_links, query
 from sift.content.addresses import DEFAULT_PORTS
 from sift.content.client import FetchLimits
 from sift.content.pipeline import PipelineSettings
@@ -113,7 +113,10 @@ SIZES = {
     "reading a document": [
         f"{SETTINGS.extract_s:.0f} s", f"{SETTINGS.child.cpu_s} s", f"{SETTINGS.child.memory_bytes >> 20} MiB",
     ],
-    "PDF": [f"{pdf.MAX_PAGES:,}"],
+    "PDF": [f"{pdf.MAX_PAGES:,}", f"{pdf_links.MAX_LINKS:,}"],
+    "CSV as a Markdown table": [f"{delimited.MAX_CELLS:,}"],
+    "spreadsheet": ["250,000"],
+    "gzip file": [f"{extraction.MAX_UNPACKED_BYTES >> 20} MiB"],
     "filters": [
         f"{filters.FILTER_CPU_S:.0f} s", f"{grep.MAX_OUTPUT_BYTES:,} bytes", f"{query.MAX_OUTPUT_CHARS:,} characters",
         f"reads {grep.MAX_INPUT_BYTES:,}", f"{grep.MAX_MATCHES:,} lines", f"{MAX_PATTERN_BYTES:,} bytes",

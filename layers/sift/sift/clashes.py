@@ -22,11 +22,15 @@ class Clash:
 
 def find_clash(options: FetchOptions) -> Clash | None:
     """The first thing that is wrong with options together; None when they fit each other."""
-    if options.mode == "raw" and options.pages is not None:
-        return Clash("pages", "bad_pages", "Raw content has no pages.", "Leave `pages` out, or the mode raw.")
+    if options.mode in ("raw", "meta") and options.pages is not None:
+        hint = f"Leave `pages` out, or the mode {options.mode}."
+        return Clash("pages", "bad_pages", f"What mode {options.mode} gives has no pages.", hint)
     if options.mode == "raw" and options.question is not None:
         hint = "Leave the mode out; `grep` and `jq` read raw content."
         return Clash("question", "unsupported_option", "Raw content has no passages.", hint)
+    if options.mode in ("links", "meta") and options.question is not None:
+        hint = "Leave the mode out; `grep` reads what it gives."
+        return Clash("question", "unsupported_option", f"What mode {options.mode} gives has no passages.", hint)
     if options.jq is not None and options.grep is not None:
         hint = "Use one of them; jq has `test` for patterns."
         return Clash("grep", "bad_grep", "`jq` and `grep` exclude each other.", hint)

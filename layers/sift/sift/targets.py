@@ -17,7 +17,7 @@ MAX_CONTEXT = 20
 MAX_PROGRAM_CHARS = 4_096
 MAX_QUESTION_CHARS = 1_000
 
-Mode = Literal["auto", "article", "page", "text", "raw"]
+Mode = Literal["auto", "article", "page", "text", "raw", "links", "meta"]
 
 
 class FetchOptions(BaseModel):
@@ -30,7 +30,8 @@ class FetchOptions(BaseModel):
         default="auto",
         description=(
             "`auto` (by media type), `article` (main content as Markdown), `page` (whole page as Markdown), "
-            "`text`, `raw` (the body as it came, decoded of its content codings only)."
+            "`text`, `raw` (the body as it came, decoded of its content codings only), "
+            "`links` (its links, one JSON object a line), `meta` (what is known of the document, as JSON)."
         ),
     )
     pages: str | None = Field(

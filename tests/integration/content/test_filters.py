@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from sift.targets import Content, FetchOptions
 from tests.integration.content.conftest import OpenPipeline
 from tests.integration.content.loopback import Loopback, respond
 from tests.unit.content.documents import make_pdf
+from tests.unit.content.office_documents import make_docx
 
 PROSE = "The harbour authority published a long statement on the state of the northern pier this morning. "
 PAGE = (
@@ -223,7 +225,22 @@ COMBINATIONS: list[tuple[str, dict[str, Any], str]] = [
     ("/json", {"jq": ".stations | length", "context": 1}, "unsupported_option"),
     ("/json", {"grep": "Brume"}, '1: {"stations"'),
     ("/json", {"question": "Brume?"}, "Brume"),
-    ("/csv", {"grep": "^b,", "mode": "page"}, "3: b,2"),
+    ("/csv", {"grep": "^b,", "mode": "text"}, "3: b,2"),
+    ("/csv", {"grep": r"\| b \|"}, "4: | b | 2 |"),
+    ("/lines", {"jq": ".a"}, "1\n2"),
+    ("/packed", {"jq": ".a", "mode": "raw"}, "1\n2"),
+    ("/page", {"grep": "pier", "mode": "links"}, '"url": "https://port.test/pier"'),
+    ("/page", {"grep": "title", "mode": "meta"}, '"title": "'),
+    ("/page", {"question": "pier?", "mode": "links"}, "unsupported_option"),
+    ("/page", {"question": "pier?", "mode": "meta"}, "unsupported_option"),
+    ("/page", {"jq": ".", "mode": "links"}, "bad_jq"),
+    ("/pdf", {"pages": "1", "mode": "meta"}, "bad_pages"),
+    ("/pdf", {"grep": "port", "mode": "links", "pages": "1"}, "https://port.test/"),
+    ("/docx", {"grep": "closed"}, "3: The pier is **closed**"),
+    ("/docx", {"question": "Is the pier closed?"}, "closed"),
+    ("/docx", {"grep": "a", "mode": "raw"}, "unsupported_media"),
+    ("/docx", {"grep": "a", "pages": "1"}, "bad_pages"),
+    ("/docx", {"jq": "."}, "bad_jq"),
     ("/csv", {"question": "alpha"}, "alpha"),
     ("/csv", {"jq": "."}, "bad_jq"),
     ("/image", {"grep": "a"}, "unsupported_media"),
@@ -238,9 +255,19 @@ COMBINATIONS: list[tuple[str, dict[str, Any], str]] = [
 def test_every_sensible_combination_and_a_clear_error_for_every_other(
     server: Loopback, open_pipeline: OpenPipeline
 ) -> None:
-    pdf = make_pdf(["alpha pier", "beta lantern", "gamma pier"])
+    annotation = b"<< /Type /Annot /Subtype /Link /Rect [0 0 9 9] /A << /S /URI /URI (https://port.test/) >> >>"
+    page = (
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 11 0 R /Annots [6 0 R] "
+        b"/Resources << /Font << /F1 3 0 R >> >> >>"
+    )
+    pdf = make_pdf(["alpha pier", "beta lantern", "gamma pier"], extra={6: annotation, 10: page})
+    linked = PAGE.replace(b"</body>", b'<a href="https://port.test/pier">pier</a></body>')
+    lines = b'{"a": 1}\n{"a": 2}\n'
     server.routes |= {
-        "/page": respond(PAGE),
+        "/lines": respond(lines, content_type="application/x-ndjson"),
+        "/packed": respond(gzip.compress(lines), content_type="application/gzip"),
+        "/docx": respond(make_docx(), content_type="application/octet-stream"),
+        "/page": respond(linked),
         "/pdf": respond(pdf, content_type="application/pdf"),
         "/json": respond(STATIONS, content_type="application/json"),
         "/csv": respond(b"name,n\nalpha,1\nb,2\n", content_type="text/csv"),

@@ -75,7 +75,7 @@ def test_the_longest_url() -> None:
         ({"targets": [{"url": "https://a.example", "id": ""}]}, "targets.0.id"),
         ({"targets": [{"url": "https://a.example", "id": "x" * 201}]}, "targets.0.id"),
         ({"targets": [{"url": "https://a.example", "id": 7}]}, "targets.0.id"),
-        ({"targets": [{"url": "https://a.example", "options": {"mode": "links"}}]}, "targets.0.options.mode"),
+        ({"targets": [{"url": "https://a.example", "options": {"mode": "images"}}]}, "targets.0.options.mode"),
         ({"targets": [{"url": "https://a.example", "options": {"grep": "("}}]}, "targets.0.options.grep"),
         ({"options": {"mode": "fast"}}, "options.mode"), ({"options": {"jq": ""}}, "options.jq"),
         ({"options": {"question": "?!"}}, "options.question"), ({"options": {"context": 21}}, "options.context"),

@@ -49,7 +49,7 @@ def decode(body: bytes, content_type: str = "") -> tuple[str, str]:
     declared = [name for name in (_from_http(content_type), _from_markup(body)) if name]
     if b"\x1b" in body and (seven_bit := next((n for n in declared if n.startswith("iso2022")), None)):
         return body.decode(seven_bit, "replace"), _show(seven_bit)
-    if wide := _wide(body):
+    if wide := find_wide(body):
         return body.decode(wide, "replace"), _show(wide)
     try:
         return body.decode("utf-8"), "utf-8"
@@ -89,12 +89,14 @@ def _codec(label: str) -> str | None:
     return _WEB_NAMES.get(found.name, found.name)
 
 
-def _wide(body: bytes) -> str | None:
-    """UTF-16 without a BOM: ASCII text has a zero in every second byte."""
+def find_wide(body: bytes) -> str | None:
+    """The codec of UTF-16 without a BOM, or None: Western text has a zero in every second byte, and in no other."""
     sample = body[:4096]
-    if len(sample) < 4 or sample.count(0) * 3 < len(sample):
+    zeros_first, zeros_second = sample[::2].count(0), sample[1::2].count(0)
+    most, least = max(zeros_first, zeros_second), min(zeros_first, zeros_second)
+    if len(sample) < 4 or most * 3 < len(sample) or least * 20 > most:
         return None
-    return "utf-16-be" if sample[::2].count(0) > sample[1::2].count(0) else "utf-16-le"
+    return "utf-16-be" if zeros_first > zeros_second else "utf-16-le"
 
 
 def _reads_well(text: str) -> bool:
@@ -107,7 +109,8 @@ def _detect(body: bytes) -> str:
     from resiliparse.parse.encoding import detect_encoding
 
     sample = body if len(body) <= _SAMPLE else body[:_SAMPLE]
-    name = detect_encoding(sample, max_len=_SAMPLE)
+    # Its own mapping to the web's names loses Korean (cp949 comes out as utf-8); `_codec` has ours.
+    name = detect_encoding(sample, max_len=_SAMPLE, html5_compatible=False)
     return _codec(name or "windows-1252") or "cp1252"
 
 

@@ -9,6 +9,8 @@ from html import escape
 from typing import Any
 from urllib.parse import urljoin
 
+from sift.content.metadata import read_head
+
 # Browsers and turbohtml stop at 512 levels, libxml2 (under trafilatura) loses what lies below 256.
 MAX_DEPTH = 200
 MAX_ATTRIBUTES = 256
@@ -77,7 +79,8 @@ class Element:
 class Page:
     """A parsed page: its body, what its head says, and whether it had to be flattened to fit the bounds.
 
-    `is_article`: its Open Graph type says so. `from_noscript`: its text is the one for readers without scripts.
+    `head`: what it says of itself, see `sift.content.metadata`. `is_article`: its Open Graph type says so.
+    `from_noscript`: its text is the one for readers without scripts.
     """
 
     body: Element
@@ -88,6 +91,7 @@ class Page:
     is_article: bool
     flattened: bool
     from_noscript: bool
+    head: dict[str, str] = field(default_factory=dict)
 
 
 def parse_page(html: str, url: str) -> Page:
@@ -121,6 +125,7 @@ def parse_page(html: str, url: str) -> Page:
         ),
         flattened=flattened,
         from_noscript=from_noscript,
+        head=read_head(document, base),
     )
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+import zlib
 from typing import Any
 
 from sift.content.charset import decode
 from sift.content.filters import apply_filters, check_kind, confine
 from sift.content.sniff import Sniffed, sniff
+from sift.content.structured import JSON_LINES
+from sift.content.textual import read_textual
 from sift.errors import TargetFailed
 
 PRELOAD = (
@@ -16,6 +19,8 @@ PRELOAD = (
     "turbohtml",
     "html_to_markdown",
     "pypdfium2",
+    "anydoc",
+    "feedparser",
     "resiliparse.parse.encoding",
     "sift.content.grep",
     "sift.content.passages",
@@ -23,8 +28,13 @@ PRELOAD = (
     "jq",
     "sift.content.html",
     "sift.content.pdf",
+    "sift.content.feeds",
+    "sift.content.office",
+    "sift.content.sitemaps",
 )
-_MARKDOWN, _PLAIN = "text/markdown", "text/plain"
+MAX_UNPACKED_BYTES = 20 * 1024 * 1024
+
+_MARKDOWN, _PLAIN, _JSON = "text/markdown", "text/plain", "application/json"
 _PAGE_MARK = "<!-- page {page} -->"
 
 
@@ -35,13 +45,18 @@ def extract(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
     `content_type` of the content and `meta`, or `error` with code, detail, hint and meta.
     """
     sys.setrecursionlimit(20_000)  # trees are at most 512 deep, with several frames a level
-    found = sniff(body, head["content_type"])
+    found = sniff(body, head["content_type"], head["url"])
     filters = head.get("filters")
     meta: dict[str, Any] = {}
     try:
+        if found.kind == "gzip":
+            # Sitemaps and exports are served packed, as files; one layer is taken off.
+            body = _unpack(body)
+            found = sniff(body, "", head["url"].removesuffix(".gz"))
         if filters:
             check_kind(filters, found, head["mode"])
-        content, content_type, meta = _read(found, head, body)
+        read = _read_meta if head["mode"] == "meta" else _read
+        content, content_type, meta = read(found, head, body)
         if filters:
             confine()
             content, content_type, meta = apply_filters(filters, found, content, content_type, meta)
@@ -53,9 +68,22 @@ def extract(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
     return {"content_type": f"{content_type}; charset=utf-8", "meta": meta}, content.encode("utf-8", "replace")
 
 
+def _read_meta(found: Sniffed, head: dict[str, Any], body: bytes) -> tuple[str, str, dict[str, Any]]:
+    """What is known of a document, as JSON; a document without text has that too."""
+    try:
+        _, _, meta = _read(found, {**head, "mode": "text"}, body)
+    except TargetFailed as error:
+        if error.code != "empty" or not error.meta:
+            raise
+        meta = {**error.meta, "warnings": [error.detail]}
+    known = {"media_type": found.media_type, **meta}
+    known = {name: value for name, value in known.items() if value is not None and name != "warnings"}
+    return json.dumps(known, ensure_ascii=False, indent=2) + "\n", _JSON, meta
+
+
 def _read(found: Sniffed, head: dict[str, Any], body: bytes) -> tuple[str, str, dict[str, Any]]:
     mode, pages = head["mode"], head["pages"]
-    if found.kind == "binary":
+    if found.kind in ("binary", "gzip"):
         hint = f"Use mode raw{', without filters,' if head.get('filters') else ''} to get the bytes."
         raise TargetFailed("unsupported_media", f"{found.media_type} has no text to read.", hint)
     if mode == "raw":
@@ -63,6 +91,11 @@ def _read(found: Sniffed, head: dict[str, Any], body: bytes) -> tuple[str, str, 
     if found.kind == "pdf":
         from sift.content.pdf import read_pdf
 
+        if mode == "links":
+            from sift.content.pdf_links import read_pdf_links
+
+            content, meta = read_pdf_links(body, pages, head["url"], engine=head["engine"])
+            return content, JSON_LINES, meta
         # A filter shows parts of the text: only marks with numbers then say which page one is of.
         separate = "\f" if mode == "text" and not head.get("filters") else _PAGE_MARK
         content, meta, warnings = read_pdf(body, pages, separate=separate, engine=head["engine"])
@@ -71,42 +104,65 @@ def _read(found: Sniffed, head: dict[str, Any], body: bytes) -> tuple[str, str, 
         raise TargetFailed(
             "bad_pages", f"{found.media_type} has no pages.", "Leave `pages` out; it is for PDF documents."
         )
+    if found.kind == "office":
+        from sift.content.office import read_office
+
+        return read_office(body, found.media_type, mode, head["url"])
     text, charset = decode(body, head["content_type"])
     if not text.strip("\x00 \t\r\n\ufeff"):
         raise TargetFailed("empty", "The document is empty.", "Use mode raw to see what the server sends.")
+    content, content_type, meta = _read_text(found, text, head)
+    return content, content_type, {**meta, "charset": charset}
+
+
+def _read_text(found: Sniffed, text: str, head: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    mode, url = head["mode"], head["url"]
     if found.kind == "html":
         from sift.content.html import read_html
 
-        content, meta, warnings = read_html(text, head["url"], "article" if mode == "auto" else mode)
-        meta |= {"charset": charset, "warnings": warnings}
-        return content, _PLAIN if mode == "text" else _MARKDOWN, meta
+        content, meta, warnings = read_html(text, url, "article" if mode == "auto" else mode)
+        content_type = {"text": _PLAIN, "links": JSON_LINES}.get(mode, _MARKDOWN)
+        return content, content_type, {**meta, "warnings": warnings}
+    if found.kind == "feed":
+        from sift.content.feeds import parse_feed, read_feed
+
+        return read_feed(parse_feed(text, url), mode)
+    if found.kind == "sitemap":
+        from sift.content.sitemaps import read_sitemap
+
+        return read_sitemap(text, mode, url)
     if (head.get("filters") or {}).get("jq") is not None:  # it parses the document itself, JSON Lines included
-        return text, _PLAIN, {"charset": charset, "warnings": []}
-    return _read_textual(found, text, charset, mode)
+        return text, _PLAIN, {"warnings": []}
+    return read_textual(found, text, mode, head["content_type"], url)
 
 
 def _read_raw(found: Sniffed, body: bytes, content_type: str) -> tuple[str, str, dict[str, Any]]:
     """The source of a document as text; only filters ask for it, raw alone is the bytes."""
-    if found.kind == "pdf":
-        hint = "Leave mode raw out to filter the text of its pages."
-        raise TargetFailed("unsupported_media", "The bytes of a PDF are not text.", hint)
+    if found.kind in ("pdf", "office"):
+        hint = "Leave mode raw out to filter the text of the document."
+        raise TargetFailed("unsupported_media", f"The bytes of {found.media_type} are not text.", hint)
     text, charset = decode(body, content_type)
     return text, _PLAIN, {"charset": charset, "warnings": []}
 
 
-def _read_textual(found: Sniffed, text: str, charset: str, mode: str) -> tuple[str, str, dict[str, Any]]:
-    meta: dict[str, Any] = {"charset": charset, "warnings": []}
-    if found.kind == "json":
+def _unpack(body: bytes) -> bytes:
+    """A gzip file unpacked, all its members; raises TargetFailed damaged or too_large."""
+    out = bytearray()
+    while body.startswith(b"\x1f\x8b"):
+        member = zlib.decompressobj(zlib.MAX_WBITS | 16)
         try:
-            json.loads(text)
-        except (ValueError, RecursionError):
-            if found.media_type == "application/json" and not text.lstrip().startswith(("{", "[")):
-                meta["warnings"].append("The server says JSON, and it is not.")
-                return text, _PLAIN, meta
+            out += member.decompress(body, MAX_UNPACKED_BYTES + 1 - len(out))
+        except zlib.error:
+            break
+        if len(out) > MAX_UNPACKED_BYTES:
             raise TargetFailed(
-                "damaged", "The JSON document does not parse.", "Use mode raw to get the bytes."
-            ) from None
-    if mode == "text":
-        return text, _PLAIN, meta
-    own = {"json": "application/json", "markdown": _MARKDOWN, "csv": found.media_type, "xml": found.media_type}
-    return text, own.get(found.kind, _PLAIN), meta
+                "too_large",
+                f"The gzip file unpacks to over {MAX_UNPACKED_BYTES} bytes.",
+                "Use mode raw to get it packed.",
+            )
+        if not member.eof:
+            break
+        body = member.unused_data
+    else:
+        return bytes(out)
+    raise TargetFailed("damaged", "The gzip file cannot be unpacked.", "Use mode raw to get the bytes.")

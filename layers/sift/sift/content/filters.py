@@ -41,7 +41,7 @@ def confine() -> None:
 
 def check_kind(filters: dict[str, Any], found: Sniffed, mode: str) -> None:
     """Refuse a document that a filter is not for, before it is read (TargetFailed bad_jq)."""
-    if filters.get("jq") is not None and mode != "raw" and found.kind not in ("json", "text"):
+    if filters.get("jq") is not None and mode != "raw" and found.kind not in ("json", "jsonl", "text"):
         raise TargetFailed(
             "bad_jq",
             f"jq is for JSON, and the document is {found.media_type}.",
@@ -65,7 +65,7 @@ def apply_filters(
     asked_context = filters.get("context")
     context: int = (1 if question is not None else 0) if asked_context is None else asked_context
     passages: list[Passage] | None = None
-    paged = "pages" in meta
+    paged = "pages" in meta and content_type != _JSON_LINES  # links stand without marks of their pages
     if (program := filters.get("jq")) is not None:
         content, matches = run_program(program, content, damaged=found.kind == "json")
         content_type, meta = _JSON_LINES, {**meta, "matches": matches}

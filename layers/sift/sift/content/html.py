@@ -18,6 +18,7 @@ from sift.content.article import (
     without_asides,
 )
 from sift.content.dom import Page, parse_page, serialize
+from sift.content.links import find_page_links, render_links
 from sift.content.markdown import Renderer
 from sift.errors import TargetFailed
 
@@ -28,11 +29,12 @@ _TAGS = re.compile(r"(\*\*|\*|~~|`)")
 
 
 def read_html(html: str, url: str, mode: str) -> tuple[str, dict[str, Any], list[str]]:
-    """Content, metadata and warnings of a page; `mode` is article, page or text.
+    """Content, metadata and warnings of a page; `mode` is article, page, text or links.
 
-    Raises TargetFailed empty when there is no text in it.
+    Raises TargetFailed empty when there is no text in it, or no link.
     """
     page = parse_page(html, url)
+    links = list(find_page_links(html, page.base)) if mode == "links" else []
     warnings = []
     if page.flattened:
         # Weaker parsers than ours get the bounded tree; the original could hold them up for minutes.
@@ -49,6 +51,8 @@ def read_html(html: str, url: str, mode: str) -> tuple[str, dict[str, Any], list
         content = _article(page, html, decision, warnings)
     elif mode == "text":
         content = plain_text(page)
+    elif mode == "links":
+        content = render_links(links, url)
     else:
         content = _whole(page, html)
     if not content.strip():
@@ -117,12 +121,15 @@ def plain_text(page: Page) -> str:
 
 
 def _describe(page: Page, decision: Decision) -> dict[str, Any]:
-    found = decision.metadata
+    """The fields of meta: trafilatura's word before the head's own, which fills in what that does not find."""
+    found, head = decision.metadata, page.head
     return {
-        "title": (found.get("title") or page.title)[:1000] or None,
-        "author": found.get("author", "")[:500] or None,
-        "published": found.get("date", "")[:40] or None,
-        "language": page.language or found.get("language") or None,
-        "description": found.get("description", "")[:2000] or None,
+        "title": (found.get("title") or head.get("title") or page.title)[:1000] or None,
+        "author": (found.get("author") or head.get("author", ""))[:500] or None,
+        "published": (found.get("date") or head.get("published", ""))[:40] or None,
+        "language": page.language or found.get("language") or head.get("language") or None,
+        "description": (found.get("description") or head.get("description", ""))[:2000] or None,
         "canonical": page.canonical or None,
+        "site_name": head.get("site_name") or None,
+        "image": head.get("image") or None,
     }

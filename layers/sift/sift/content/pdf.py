@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from sift.content.pages import describe_pages, select_pages
@@ -12,6 +12,7 @@ from sift.errors import TargetFailed
 
 MAX_PAGES = 2000
 
+_LEADERS = "._-\u2013\u2014\u2026\u00b7=*|"
 _SPACES = re.compile(r"[ \t\u00a0]+\n")
 _GAPS = re.compile(r"\n{3,}")
 
@@ -24,7 +25,7 @@ def read_pdf(body: bytes, pages: str | None, *, separate: str, engine: str) -> t
     """
     read = _read_pypdf if engine == "pypdf" else _read_pdfium
     texts, meta, total = read(body, pages)
-    warnings = []
+    warnings: list[str] = []
     numbers = [number for number, _ in texts]
     meta["pages"] = {"total": total, "returned": describe_pages(numbers)}
     if len(numbers) == MAX_PAGES < total:
@@ -34,6 +35,8 @@ def read_pdf(body: bytes, pages: str | None, *, separate: str, engine: str) -> t
         raise TargetFailed(
             "empty", "The pages have no text layer.", "They are probably scanned images; use mode raw.", meta=meta
         )
+    if bare := [number for number, text in texts if not text]:
+        warnings.append(f"Without text, blank or scanned: page {describe_pages(bare)}.")
     if _is_rubbish("".join(text[:2000] for _, text in texts[:20])):
         warnings.append("The text layer of this PDF decodes to characters that make no sense.")
     content = "\n\n".join((separate.format(page=number) + "\n\n" + text).strip("\n ") for number, text in texts)
@@ -48,21 +51,32 @@ def _read_pdfium(body: bytes, pages: str | None) -> tuple[list[tuple[int, str]],
         document = pypdfium2.PdfDocument(body)
     except pypdfium2.PdfiumError as error:
         if error.err_code == raw.FPDF_ERR_PASSWORD:
-            raise _encrypted() from error
+            raise protected() from error
         return _read_pypdf(body, pages)
     with document:
         total = len(document)
         if total == 0:
             return _read_pypdf(body, pages)
         texts = []
-        for number in _selection(pages, total):
+        for number in page_numbers(pages, total):
             try:
                 texts.append((number, _tidy(_page_text(document, number - 1))))
             except pypdfium2.PdfiumError:
                 texts.append((number, ""))
         info = document.get_metadata_dict(skip_empty=True)
+        info["Lang"] = _language(document)
         labels = {str(number): document.get_page_label(number - 1) for number, _ in texts}
     return texts, _describe(info, labels), total
+
+
+def _language(document: Any) -> str:
+    import pypdfium2.raw as raw
+
+    buffer = (ctypes.c_ushort * 64)()
+    length = raw.FPDFCatalog_GetLanguage(document, buffer, ctypes.sizeof(buffer))
+    if not 2 < length <= ctypes.sizeof(buffer):
+        return ""
+    return bytes(buffer)[: length - 2].decode("utf-16-le", "replace")
 
 
 def _page_text(document: Any, index: int) -> str:
@@ -85,29 +99,39 @@ def _page_text(document: Any, index: int) -> str:
 
 def _read_pypdf(body: bytes, pages: str | None) -> tuple[list[tuple[int, str]], dict[str, Any], int]:
     import pypdf
-    from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError
 
     try:
         reader = pypdf.PdfReader(io.BytesIO(body), strict=False)
         if reader.is_encrypted and not reader.decrypt(""):
-            raise _encrypted()
+            raise protected()
         total = len(reader.pages)
         texts = []
-        for number in _selection(pages, total):
+        for number in page_numbers(pages, total):
             texts.append((number, _tidy(reader.pages[number - 1].extract_text())))
         info = {str(key).lstrip("/"): str(value) for key, value in (reader.metadata or {}).items()}
+        info["Lang"] = str(reader.root_object.get("/Lang") or "")
+        named = reader.page_labels if "/PageLabels" in reader.root_object else []
+        labels = {str(number): named[number - 1] for number, _ in texts if number <= len(named)}
     except (TargetFailed, MemoryError):
         raise
-    except (FileNotDecryptedError, DependencyError) as error:
-        raise _encrypted() from error
-    except LimitReachedError as error:
-        raise TargetFailed("too_large", "The PDF unpacks to more than it may.") from error
     except Exception as error:  # pypdf meets broken files with errors of every type
-        raise TargetFailed("damaged", "The PDF cannot be read.", "Use mode raw to get the bytes.") from error
-    return texts, _describe(info, {}), total
+        raise as_typed(error) from error
+    return texts, _describe(info, labels), total
 
 
-def _selection(pages: str | None, total: int) -> Iterable[int]:
+def as_typed(error: Exception) -> TargetFailed:
+    """What an error of pypdf says of the document: encrypted, too_large or damaged."""
+    from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError
+
+    if isinstance(error, (FileNotDecryptedError, DependencyError)):
+        return protected()
+    if isinstance(error, LimitReachedError):
+        return TargetFailed("too_large", "The PDF unpacks to more than it may.", "Ask for fewer `pages`.")
+    return TargetFailed("damaged", "The PDF cannot be read.", "Use mode raw to get the bytes.")
+
+
+def page_numbers(pages: str | None, total: int) -> list[int]:
+    """The pages to read, at most MAX_PAGES; raises TargetFailed bad_pages, or damaged when there are none."""
     if total == 0:
         raise TargetFailed("damaged", "The PDF has no pages.", "Use mode raw to get the bytes.")
     return select_pages(pages, total)[:MAX_PAGES]
@@ -122,7 +146,7 @@ def _tidy(text: str) -> str:
 
 def _describe(info: dict[str, str], labels: dict[str, str]) -> dict[str, Any]:
     meta: dict[str, Any] = {}
-    for key, name in (("Title", "title"), ("Author", "author"), ("Subject", "description")):
+    for key, name in (("Title", "title"), ("Author", "author"), ("Subject", "description"), ("Lang", "language")):
         if info.get(key, "").strip():
             meta[name] = info[key].strip()[:1000]
     date = re.match(r"D?:?(\d{4})(\d{2})(\d{2})", info.get("CreationDate", ""))
@@ -139,8 +163,12 @@ def _is_rubbish(text: str) -> bool:
     strange = sum(
         1 for character in shown if character == "\ufffd" or character < " " or "\ue000" <= character <= "\uf8ff"
     )
-    return len(shown) > 50 and strange * 5 > len(shown)
+    # A font without a map gives signs where letters stood; leaders and rules of tables are signs too, and count not.
+    letters = sum(1 for character in shown if character.isalnum())
+    signs = sum(1 for character in shown if character not in _LEADERS) - letters
+    return len(shown) > 50 and (strange * 5 > len(shown) or signs > 2 * letters)
 
 
-def _encrypted() -> TargetFailed:
+def protected() -> TargetFailed:
+    """The error of a document that asks for a password."""
     return TargetFailed("encrypted", "The PDF is protected by a password.", "Use mode raw to get the bytes.")

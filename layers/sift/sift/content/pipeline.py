@@ -26,7 +26,7 @@ from sift.content.transport import PhaseTimeouts
 from sift.errors import TargetFailed
 from sift.targets import Content, FetchOptions
 
-_META_TEXTS = ("charset", "title", "author", "published", "language", "description", "canonical")
+_META_TEXTS = ("charset", "title", "author", "published", "language", "description", "canonical", "site_name", "image")
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,13 @@ class Pipeline:
             # jq aborts where memory runs out, and with it the child; before it, a JSON document is only decoded.
             if crash.signal == OVERTIME or options.jq is not None:
                 raise overtime() from crash
-            if sniff(fetched.body, fetched.content_type).kind != "pdf":
+            kind = sniff(fetched.body, fetched.content_type, fetched.final_url).kind
+            if kind == "office":
+                # Its reader, in Rust, aborts where memory runs out, and nowhere else.
+                raise TargetFailed(
+                    "too_large", "The document needs more memory than it may use.", "Use mode raw to get the bytes."
+                ) from crash
+            if kind != "pdf":
                 raise
             # pdfium aborts where memory runs out; pypdf counts for itself and says what is wrong.
             answer, body = await self._extractor.run({**head, "engine": "pypdf"}, fetched.body, wall_s)

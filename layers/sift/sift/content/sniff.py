@@ -5,39 +5,30 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Literal
+from urllib.parse import urlsplit
 
-Kind = Literal["html", "pdf", "json", "xml", "csv", "markdown", "text", "binary"]
+from sift.content.archives import DOCX, EPUB, ODP, ODS, ODT, PPTX, XLSX, ZIP, identify_zip
+from sift.content.charset import find_wide
+from sift.content.signatures import find_signature, find_weak_signature
 
-# Leading bytes that settle it (WHATWG MIME Sniffing, and libmagic's rows for what the web serves).
-_SIGNATURES: tuple[tuple[bytes, str], ...] = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-    (b"\x00\x00\x01\x00", "image/x-icon"),
-    (b"II*\x00", "image/tiff"),
-    (b"MM\x00*", "image/tiff"),
-    (b"PK\x03\x04", "application/zip"),
-    (b"PK\x05\x06", "application/zip"),
-    (b"\x1f\x8b", "application/gzip"),
-    (b"BZh", "application/x-bzip2"),
-    (b"\xfd7zXZ\x00", "application/x-xz"),
-    (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
-    (b"Rar!\x1a\x07", "application/vnd.rar"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/x-ole-storage"),
-    (b"{\\rtf", "application/rtf"),
-    (b"%!PS", "application/postscript"),
-    (b"ID3", "audio/mpeg"),
-    (b"fLaC", "audio/flac"),
-    (b"OggS", "application/ogg"),
-    (b"\x1aE\xdf\xa3", "video/webm"),
-    (b"wOFF", "font/woff"),
-    (b"wOF2", "font/woff2"),
-    (b"\x7fELF", "application/x-elf"),
-    (b"\x00asm", "application/wasm"),
-    (b"SQLite format 3\x00", "application/vnd.sqlite3"),
-)
-_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
+Kind = Literal[
+    "html", "pdf", "office", "feed", "sitemap", "json", "jsonl", "xml", "csv", "markdown", "text", "gzip", "binary"
+]
+
+OFFICE = {
+    DOCX: "docx",
+    XLSX: "xlsx",
+    PPTX: "pptx",
+    ODT: "odt",
+    ODS: "ods",
+    ODP: "odp",
+    EPUB: "epub",
+    "application/rtf": "rtf",
+    "application/msword": "doc",
+    "application/vnd.ms-excel": "xls",
+    "application/vnd.ms-powerpoint": "ppt",
+}
+"""Media types of office documents and books, with the names of their formats."""
 
 _HTML_START = re.compile(rb"(?:<!--.{0,2000}?-->|<\?xml[^>]{0,300}>|\s)*<(?:!doctype\s+html|html|head)\b", re.I | re.S)
 _HTML_TAG = re.compile(
@@ -53,15 +44,33 @@ _TEXTUAL: dict[str, Kind] = {
     "application/xml": "xml",
     "application/json": "json",
     "text/json": "json",
+    "application/x-ndjson": "jsonl",
+    "application/ndjson": "jsonl",
+    "application/jsonl": "jsonl",
+    "application/x-jsonlines": "jsonl",
     "application/javascript": "text",
-    "application/x-ndjson": "text",
-    "application/jsonl": "text",
     "application/yaml": "text",
     "application/x-yaml": "text",
     "application/toml": "text",
     "application/x-sh": "text",
     "application/sql": "text",
 }
+# Servers that know no types call everything by one of these; there the address has a say.
+_VAGUE = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream"})
+_BY_SUFFIX: dict[str, tuple[Kind, str]] = {
+    ".csv": ("csv", "text/csv"),
+    ".tsv": ("csv", "text/tab-separated-values"),
+    ".md": ("markdown", "text/markdown"),
+    ".markdown": ("markdown", "text/markdown"),
+    ".json": ("json", "application/json"),
+    ".jsonl": ("jsonl", "application/x-ndjson"),
+    ".ndjson": ("jsonl", "application/x-ndjson"),
+}
+_ROOT = re.compile(rb"<(?:[A-Za-z_][\w.-]{0,40}:)?([A-Za-z_][\w.-]{0,40})([^>]{0,4000})")
+_BLANK = re.compile(rb"\s*")
+_RSS_1 = (b"http://purl.org/rss/1.0/", b"http://my.netscape.com/rdf/simple/0.9/")
+_ATOM = (b"http://www.w3.org/2005/Atom", b"http://purl.org/atom/ns#")
+_WINDOW = 4096
 _MEDIA_TYPE = re.compile(r"\s*([A-Za-z0-9!#$&^_.+-]{1,80}/[A-Za-z0-9!#$&^_.+-]{1,80})\s*(?:;|$)")
 
 
@@ -79,60 +88,116 @@ def parse_media_type(content_type: str) -> str:
     return match[1].lower() if match else ""
 
 
-def sniff(body: bytes, content_type: str) -> Sniffed:
-    """Tell a document's kind from its first bytes and, where they leave it open, from its Content-Type."""
+def sniff(body: bytes, content_type: str, url: str = "") -> Sniffed:
+    """Tell a document's kind: from its first bytes, where they leave it open from its Content-Type, then its URL."""
     declared = parse_media_type(content_type)
-    start = body[:4096]
-    if b"%PDF-" in start[:1024] and not _HTML_START.match(start):
+    start = body[:_WINDOW]
+    if _is_pdf(start, declared):
         return Sniffed("pdf", "application/pdf")
-    if (signed := _signature(start)) is not None:
-        return Sniffed("binary", signed)
-    if _looks_binary(start):
+    if (signed := find_signature(start)) is not None:
+        return _sniff_signed(body, signed, declared)
+    if _looks_binary(start) and "utf-16" not in content_type.lower():
         known = declared if declared and not declared.startswith("text/") and declared not in _MARKUP else ""
-        return Sniffed("binary", known or "application/octet-stream")
-    if declared in _MARKUP or _HTML_START.match(start):
+        return Sniffed("binary", find_weak_signature(start) or known or "application/octet-stream")
+    # For what follows a wide text is its ASCII part.
+    head = start.replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe")
+    if (feed := _sniff_feed(head)) is not None:
+        return Sniffed(feed, "application/xml" if declared in _MARKUP or declared in _VAGUE else declared)
+    if declared in _MARKUP or _HTML_START.match(head):
         return Sniffed("html", declared if declared in _MARKUP else "text/html")
-    return _sniff_text(start, declared)
+    return _sniff_text(head, declared, url)
 
 
-def _sniff_text(start: bytes, declared: str) -> Sniffed:
+def _is_pdf(start: bytes, declared: str) -> bool:
+    """Readers take a PDF whose header comes late (ISO 32000-1, annex H.3); a text that names it is none."""
+    place = start.find(b"%PDF-", 0, 1029)
+    if place < 0 or _HTML_START.match(start):
+        return False
+    return not start[:place].strip() or declared == "application/pdf" or b" obj" in start or _looks_binary(start)
+
+
+def _sniff_signed(body: bytes, signed: str, declared: str) -> Sniffed:
+    media_type = identify_zip(body) if signed == ZIP else signed
+    if media_type in OFFICE:
+        return Sniffed("office", media_type)
+    if signed in (ZIP, "application/x-ole-storage") and declared in OFFICE:
+        # It says so, and its container is the right one: a damaged or protected document rather than an archive.
+        return Sniffed("office", declared)
+    if signed == "application/x-ole-storage":
+        return Sniffed("office", signed)
+    return Sniffed("gzip" if signed == "application/gzip" else "binary", media_type)
+
+
+def _sniff_feed(head: bytes) -> Kind | None:
+    """Say whether the root element is that of a feed or a sitemap."""
+    root = _ROOT.match(head, _skip_prolog(head))
+    if root is None:
+        return None
+    name, attributes = root[1], root[2]
+    if name == b"rss":
+        return "feed"
+    if (name == b"RDF" and any(space in attributes for space in _RSS_1)) or (
+        name == b"feed" and any(space in attributes for space in _ATOM)
+    ):
+        return "feed"
+    return "sitemap" if name in (b"urlset", b"sitemapindex") else None
+
+
+def _skip_prolog(head: bytes) -> int:
+    """Where the root element starts: after declaration, comments, instructions and document type."""
+    place = 0
+    while True:
+        blank = _BLANK.match(head, place)
+        place = blank.end() if blank else place
+        for opening, closing in ((b"<?", b"?>"), (b"<!--", b"-->"), (b"<!DOCTYPE", b">")):
+            if head.startswith(opening, place):
+                end = head.find(closing, place)
+                if opening == b"<!DOCTYPE" and b"[" in head[place:end]:
+                    end, closing = head.find(b"]", place), b"]>"
+                if end < 0:
+                    return len(head)
+                place = end + len(closing)
+                break
+        else:
+            return place
+
+
+def _sniff_text(head: bytes, declared: str, url: str) -> Sniffed:
     if declared in _TEXTUAL:
         return Sniffed(_TEXTUAL[declared], declared)
     if declared.endswith("+json"):
         return Sniffed("json", declared)
     if declared.endswith("+xml"):
         return Sniffed("xml", declared)
+    if declared in _VAGUE and (named := _BY_SUFFIX.get(_suffix(url))) is not None and not _HTML_TAG.match(head):
+        return Sniffed(*named)
     if declared.startswith("text/") and declared != "text/plain":
         return Sniffed("text", declared)
-    if declared in ("image/svg+xml", "") or not declared.startswith(("text/", "image/", "audio/", "video/", "font/")):
-        head = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if declared.startswith(("image/", "audio/", "video/", "font/")):
+        return Sniffed("binary", declared)
+    if not declared.startswith("text/"):
+        head = head.lstrip()
         if head.startswith(b"<?xml"):
             return Sniffed("xml", "application/xml")
         if _HTML_TAG.match(head):
             return Sniffed("html", "text/html")
         if head.startswith((b"{", b"[")):
             return Sniffed("json", "application/json")
-    if declared.startswith(("image/", "audio/", "video/", "font/")):
-        return Sniffed("binary", declared)
     return Sniffed("text", "text/plain")
 
 
-def _signature(start: bytes) -> str | None:
-    for magic, media_type in _SIGNATURES:
-        if start.startswith(magic):
-            return media_type
-    if start.startswith(b"RIFF"):
-        return _RIFF.get(start[8:12])
-    if start[4:8] == b"ftyp":
-        return "image/avif" if start[8:12] in (b"avif", b"heic") else "video/mp4"
-    return None
+def _suffix(url: str) -> str:
+    name = urlsplit(url).path.rpartition("/")[2].lower()
+    return name[name.rfind(".") :] if "." in name else ""
 
 
 def _looks_binary(start: bytes) -> bool:
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         return False  # UTF-16
-    zeros = start.count(0)
-    if zeros and zeros * 3 < len(start):
-        return True  # more zeros than that is UTF-16 without a mark
-    controls = sum(1 for byte in start if byte < 0x20 and byte not in b"\t\n\r\f\x1b\x00\x08")
+    if 0 in start:
+        if find_wide(start) is not None:
+            return False
+        if start.count(0) * 200 > len(start):
+            return True  # fewer are a slip of a server's
+    controls = sum(1 for byte in start if byte < 0x20 and byte not in b"\t\n\r\f\x1b\x08")
     return controls * 20 > len(start)
