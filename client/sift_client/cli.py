@@ -168,6 +168,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--context", type=int, metavar="N", help="lines around each match, or passages around each answer"
     )
+    parser.add_argument(
+        "--recover", action="store_true", default=None, help="read the newest archived copy of a page that is gone"
+    )
 
 
 def _add_out(parser: argparse.ArgumentParser) -> None:

@@ -140,16 +140,25 @@ def api() -> Api:
     )
 
 
+def _pipeline(config: settings.ContentSettings) -> Any:
+    from sift.content.pipeline import Pipeline, PipelineSettings  # the other functions do without its packages
+
+    return Pipeline(
+        PipelineSettings(
+            guard_allow=config.guard_allow,
+            guard_deny=config.guard_deny,
+            user_agent=config.user_agent,
+            archive_api=config.archive_api,
+            archive_replay=config.archive_replay,
+        ),
+        answerer=_answerer(config),
+    )
+
+
 @functools.cache
 def worker() -> Worker:
     """The worker of functions/fetch."""
-    from sift.content.pipeline import Pipeline, PipelineSettings  # the other functions do without its packages
-
     config = settings.load(settings.FetchSettings, os.environ)
-    pipeline = Pipeline(
-        PipelineSettings(user_agent=config.user_agent, guard_allow=config.guard_allow, guard_deny=config.guard_deny),
-        answerer=_answerer(config),
-    )
     store = _store(config)
     return Worker(
         store=store,
@@ -158,12 +167,12 @@ def worker() -> Worker:
         blobs=S3Blobs(_Lazy("s3"), config.bucket_name),
         clock=SystemClock(),
         advancer=_advancer(config, store),
-        fetch=fetch_with(pipeline.run),
+        fetch=fetch_with(_pipeline(config).run),
         lease_seconds=config.lease_seconds,
     )
 
 
-def _answerer(config: settings.FetchSettings) -> Any:
+def _answerer(config: settings.ContentSettings) -> Any:
     """What asks the model that answers questions; None where none is configured."""
     if not config.question_model or not config.gateway_url:
         return None
@@ -195,7 +204,9 @@ def sweeper() -> Sweeper:
 def fetch_with(pipeline: Any) -> Any:
     """A Fetch that reads the options of a message for the pipeline."""
 
-    def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Awaitable[Content]:
+    def fetch(
+        url: str, options: Mapping[str, Any], deadline_s: float, *, gone: TargetFailed | None = None
+    ) -> Awaitable[Content]:
         try:
             read = FetchOptions.model_validate(options)
         except ValidationError as error:
@@ -204,6 +215,6 @@ def fetch_with(pipeline: Any) -> Any:
                 f"This worker does not know the option {error.errors()[0]['loc']}.",
                 "It was submitted by another version of sift; submit it again.",
             ) from error
-        return pipeline(url, read, deadline_s)  # type: ignore[no-any-return]
+        return pipeline(url, read, deadline_s, gone=gone)  # type: ignore[no-any-return]
 
     return fetch

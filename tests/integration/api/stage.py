@@ -230,7 +230,7 @@ class Stage:
 
 
 def fetch_from(answers: Answers) -> Callable[..., Awaitable[Content]]:
-    async def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Content:
+    async def fetch(url: str, options: Mapping[str, Any], deadline_s: float, *, gone: Any = None) -> Content:
         answer = answers.get(
             url, Content(url.encode(), "text/plain; charset=utf-8", {"status": 200, "chars": len(url)})
         )

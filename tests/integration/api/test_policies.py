@@ -127,7 +127,7 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
         def __init__(self, settings: Any, **rest: Any) -> None:
             pass
 
-        async def run(self, url: str, options: FetchOptions, deadline_s: float) -> Content:
+        async def run(self, url: str, options: FetchOptions, deadline_s: float, *, gone: Any = None) -> Content:
             answer = answers.get(url, Content(b"x", "text/plain"))
             if isinstance(answer, Exception):
                 raise answer
