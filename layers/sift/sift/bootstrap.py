@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -89,6 +89,16 @@ class Api:
     reader: Reader
     controller: Controller
     retrier: Retrier
+    blobs: S3Blobs
+
+
+@dataclass(frozen=True)
+class FetchNow:
+    """What functions/fetch_now calls. `fetch` takes a URL, its options and its seconds; it raises TargetFailed or
+    TargetBusy."""
+
+    authenticator: Authenticator
+    fetch: Callable[[str, FetchOptions, float], Awaitable[Content]]
     blobs: S3Blobs
 
 
@@ -184,6 +194,17 @@ def _answerer(config: settings.ContentSettings) -> Any:
     arn = config.gateway_secret
     secret = Secret(_Lazy("secretsmanager"), arn, SystemClock()).read if arn else None
     return Answerer(Gateway(config.gateway_url, secret, make_tls_context(None)), config.question_model)
+
+
+@functools.cache
+def fetch_now() -> FetchNow:
+    """The services of functions/fetch_now."""
+    config = settings.load(settings.FetchNowSettings, os.environ)
+    return FetchNow(
+        authenticator=_authenticator(config, _store(config)),
+        fetch=_pipeline(config).run,
+        blobs=S3Blobs(_Lazy("s3"), config.bucket_name),
+    )
 
 
 @functools.cache

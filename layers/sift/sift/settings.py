@@ -124,6 +124,10 @@ class FetchSettings(ContentSettings):
     lease_seconds: int = Field(ge=1)
 
 
+class FetchNowSettings(ContentSettings, CallerSettings):
+    """functions/fetch_now."""
+
+
 class SweepSettings(Settings):
     """functions/sweep."""
 
