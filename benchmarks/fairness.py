@@ -134,7 +134,7 @@ async def _play(course: Course) -> None:
     limits = Limits(targets_per_job=LARGE, jobs_per_caller=1, retained_jobs=1, job_bytes=2**30)
     submitter = Submitter(store, queue, blobs, clock, Terms(1 + SMALLS, limits, 86_400))
 
-    async def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Content:
+    async def fetch(url: str, options: Mapping[str, Any], deadline_s: float, *, gone: Any = None) -> Content:
         # No two in the same moment: of those that begin together, the first to begin is the first to end.
         await asyncio.sleep(1 + scene.spread * random_.uniform(-1, 1) + len(course.begun) * 1e-6)
         return Content(b"A page.", "text/plain; charset=utf-8")

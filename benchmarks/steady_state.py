@@ -116,7 +116,7 @@ class Deployment:
     def worker(self, most_seconds: float) -> Worker:
         """As a process of its own has it; each of its fetches takes up to so many seconds."""
 
-        async def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Content:
+        async def fetch(url: str, options: Mapping[str, Any], deadline_s: float, *, gone: Any = None) -> Content:
             await asyncio.sleep(random.uniform(0, most_seconds))
             body = f"# {url}\n\n".encode() + b"A paragraph of an article. " * 100
             return Content(body, "text/markdown; charset=utf-8")

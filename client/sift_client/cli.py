@@ -1,8 +1,8 @@
 """The `sift` command.
 
-Exit codes: 0 done, 1 the job failed or was cancelled, 2 wrong usage (found here, or by the service in what it was
-asked), 3 partial (some targets failed), 4 the service could not be asked, would not do it, or content could not be
-saved, 130 interrupted with Ctrl-C.
+Exit codes: 0 done, 1 the job failed or was cancelled, or the target of `fetch` failed, 2 wrong usage (found here, or by
+the service in what it was asked), 3 partial (some targets failed), 4 the service could not be asked, would not do it,
+or content could not be saved, 130 interrupted with Ctrl-C.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, get_args
 
 from sift_client import commands, keys
-from sift_client.commands import EXIT_INTERRUPTED, EXIT_TROUBLE, EXIT_USAGE
+from sift_client.commands import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_TROUBLE, EXIT_USAGE
 from sift_client.connection import STATE_FILE
 from sift_client.errors import SiftApiError, SiftClientError
 from sift_client.shapes import JobStatus
@@ -54,6 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     except SiftClientError as error:
         _explain(error)
+        if isinstance(error, SiftApiError) and error.of_target:
+            return EXIT_FAILED
         asked_wrongly = isinstance(error, SiftApiError) and error.status in WRONG_REQUEST
         return EXIT_USAGE if asked_wrongly else EXIT_TROUBLE
     except KeyboardInterrupt:
@@ -81,6 +83,10 @@ def make_parser(*, with_local: bool = True) -> argparse.ArgumentParser:
 
     submit = _add(subparsers, "submit", commands.run_submit, "submit addresses and print the job's id")
     _add_submission(submit)
+
+    fetch = _add(subparsers, "fetch", commands.run_fetch, "fetch one address now and print its content")
+    fetch.add_argument("address", metavar="URL", help="the address to fetch")
+    _add_options(fetch)
 
     status = _add(subparsers, "status", commands.run_status, "show a job's status")
     _add_job(status)
@@ -167,6 +173,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--question", metavar="TEXT", help="only the passages that answer this best")
     parser.add_argument(
         "--context", type=int, metavar="N", help="lines around each match, or passages around each answer"
+    )
+    parser.add_argument(
+        "--recover", action="store_true", default=None, help="read the newest archived copy of a page that is gone"
     )
 
 

@@ -1,4 +1,4 @@
-"""The commands that work on jobs: run, submit, status, wait, results, jobs, cancel, pause, resume, retry, delete."""
+"""The commands that ask the service: fetch, and those of jobs."""
 
 from __future__ import annotations
 
@@ -50,6 +50,26 @@ def run_submit(args: argparse.Namespace) -> int:
         print(job["id"])
         again = " (the same work as before)" if job.get("reused") else ""
         print(f"{job['counts']['total']} targets{again}; follow with: sift wait {job['id']}", file=sys.stderr)
+    return EXIT_DONE
+
+
+def run_fetch(args: argparse.Namespace) -> int:
+    """One target now: its content on standard output, or with --json the whole answer."""
+    with _connect(args) as client:
+        fetched = client.fetch(args.address, gather_options(args))
+        if args.json:
+            _print_json(fetched)
+            return EXIT_DONE
+        body = client.read(fetched)
+    if not sys.stdout.isatty():
+        sys.stdout.buffer.write(body)
+        sys.stdout.flush()
+        return EXIT_DONE
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        raise Usage(f"{len(body)} bytes that are no text", "Send them to a file: sift fetch ... > FILE") from None
+    print("\n".join(clean(line) for line in text.replace("\t", "    ").splitlines()))
     return EXIT_DONE
 
 
@@ -136,7 +156,7 @@ def gather_targets(args: argparse.Namespace) -> list[str | Target]:
 
 def gather_options(args: argparse.Namespace) -> dict[str, Any]:
     """The options for all targets that have none of their own."""
-    names = ("mode", "pages", "grep", "jq", "question", "context")
+    names = ("mode", "pages", "grep", "jq", "question", "context", "recover")
     return {name: value for name in names if (value := getattr(args, name)) is not None}
 
 

@@ -21,7 +21,8 @@ class SiftApiError(SiftClientError):
     """The API's own error (RFC 9457 problem).
 
     `code` is stable and made for programs; `status` is the HTTP status; `request_id` finds the request in the
-    service's log; `retry_after` is in seconds, or None where repeating is of no use.
+    service's log; `retry_after` is in seconds, or None where repeating is of no use; `of_target` says that it is what
+    became of the target of a `fetch`, and that sift itself did its part.
     """
 
     def __init__(
@@ -33,12 +34,14 @@ class SiftApiError(SiftClientError):
         status: int,
         request_id: str | None = None,
         retry_after: float | None = None,
+        of_target: bool = False,
     ) -> None:
         super().__init__(detail, hint)
         self.code = code
         self.status = status
         self.request_id = request_id
         self.retry_after = retry_after
+        self.of_target = of_target
 
 
 class SiftConnectionError(SiftClientError):

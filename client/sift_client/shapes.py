@@ -75,6 +75,15 @@ class Slot(TypedDict, total=False):
     next_offset: int | None
 
 
+class Fetched(TypedDict, total=False):
+    """A target that was fetched at once. Content over 4 MB is behind `content_url`, which needs no key."""
+
+    content: str
+    encoding: Literal["base64"]
+    content_url: str
+    meta: dict[str, Any]
+
+
 class Target(TypedDict, total=False):
     """One target to submit: `url`, its own `options` (they win over the job's) and an `id` of your choice."""
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from sift.api import application, excerpts, models, routes, views
+from sift.api import application, excerpts, immediate, models, problems, routes, views
 from sift.content import delimited, extraction, filters, grep, passages, pdf, pdf_links, query
 from sift.content.addresses import DEFAULT_PORTS
 from sift.content.client import FetchLimits
@@ -48,7 +48,9 @@ def described() -> dict[str, Any]:
 
 
 def of_template() -> set[str]:
-    return {f"{e['Method']} {e['Path']}" for e in events(functions(load())["ApiFunction"], "HttpApi")}
+    return {
+        f"{e['Method']} {e['Path']}" for function in functions(load()).values() for e in events(function, "HttpApi")
+    }
 
 
 def test_every_route_of_the_template_has_its_section() -> None:
@@ -74,7 +76,8 @@ def test_query_parameters_are_in_the_section_of_their_route(route: str) -> None:
 
 BODIES = (
     models.JobRequest, models.TargetRequest, models.Job, models.JobCounts, models.JobError, models.JobPage,
-    models.Target, models.TargetError, models.TargetPage, models.Problem, models.Health, FetchOptions,
+    models.Target, models.TargetError, models.TargetPage, models.Problem, models.Health, models.FetchRequest,
+    models.Fetched, FetchOptions,
 )  # fmt: skip
 
 
@@ -108,7 +111,8 @@ SIZES = {
     "redirects": [f"{LIMITS.redirects}"],
     "ports": [str(port) for port in sorted(DEFAULT_PORTS)],
     "one fetch": [
-        f"{work.TARGET_SECONDS:.0f} s", f"{SETTINGS.timeouts.connect:.0f} s", f"{SETTINGS.timeouts.read:.0f} s",
+        f"{work.TARGET_SECONDS:.0f} s", f"{immediate.TARGET_SECONDS:.0f} s",
+        f"{SETTINGS.timeouts.connect:.0f} s", f"{SETTINGS.timeouts.read:.0f} s",
     ],
     "reading a document": [
         f"{SETTINGS.extract_s:.0f} s", f"{SETTINGS.child.cpu_s} s", f"{SETTINGS.child.memory_bytes >> 20} MiB",
@@ -148,8 +152,17 @@ def test_numbers_in_the_text_are_those_of_the_code() -> None:
     assert f"seconds, 0 to {routes.WAIT_SECONDS}" in section(PAGE, "`GET /v1/jobs/{id}`")
     assert f"1 to {excerpts.MAX_CHARS:,}" in section(PAGE, "`GET /v1/jobs/{id}/targets/{index}/content`")
     assert f"0 to {MAX_CONTEXT}" in section(PAGE, "Options")
-    assert routes.LINK_SECONDS == 5 * 60
+    assert views.LINK_SECONDS == 5 * 60
     assert "five minutes" in section(PAGE, "`GET /v1/jobs/{id}/targets/{index}/content`")
+
+
+def test_the_status_of_each_code_of_a_target_is_in_the_table() -> None:
+    written = {row[0]: set(names(row[1])) - {"Retry-After"} for row in rows(section(PAGE, "`POST /v1/fetch`"))}
+    expected: dict[str, set[str]] = {"422": set()}  # whatever the others don't name
+    for code, status in problems.TARGET_STATUS.items():
+        expected.setdefault(str(status), set()).add(code)
+    assert written == expected
+    assert set(problems.TARGET_STATUS) <= {names(row[0])[0] for row in rows(section(PAGE, "Errors of a target"))}
 
 
 def test_the_statuses_that_count_as_busy_are_listed() -> None:

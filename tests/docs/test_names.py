@@ -21,6 +21,9 @@ from tests.unit.client.fake_api import KEY, FakeApi
 README, OPERATIONS = read("README.md"), read("docs/operations.md")
 
 
+FOLDERS = {path.name for path in (ROOT / "functions").iterdir()}
+
+
 def parameter_table(text: str) -> dict[str, str]:
     """Name to default of a table of parameters."""
     return {names(row[0])[0]: row[1] for row in rows(text)}
@@ -46,7 +49,7 @@ def test_every_variable_of_every_function_is_listed() -> None:
     documented: dict[str, set[str]] = {}
     for row in rows(section(OPERATIONS, "Environment")):
         for name in names(row[0]):
-            documented[name] = {"api", "fetch", "sweep"} if row[1] == "all" else set(row[1].split(", "))
+            documented[name] = FOLDERS if row[1] == "all" else set(row[1].split(", "))
     given: dict[str, set[str]] = {}
     for function in functions(load()).values():
         for name in variables(function):

@@ -12,7 +12,7 @@ from tests.docs.pages import ROOT, broken_links, links, pages, read
 
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 PARTS = ["Context", "Decision", "Rejected", "Consequences"]
-HOSTS = {"example.com", "example.org", "127.0.0.1"}
+HOSTS = {"example.com", "example.org", "127.0.0.1", "archive.org", "web.archive.org"}
 _URL = re.compile(r"https?://[^\s\"'`)<>]+")
 #: Folders of a machine, and where packages come from.
 _LOCAL = re.compile(r"(?<![\w.])/(?:home|root|tmp|work|mnt|opt|Users)/|\bpypi\b|\bregistry\b|index-url", re.I)

@@ -73,7 +73,7 @@ class Site:
         self._serial = 0
 
     def fetch_for(self, process: Process) -> Callable[[str, Mapping[str, Any], float], Awaitable[Content]]:
-        async def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Content:
+        async def fetch(url: str, options: Mapping[str, Any], deadline_s: float, *, gone: Any = None) -> Content:
             return await self._fetch(process, url, deadline_s)
 
         return fetch

@@ -11,6 +11,9 @@ from tests.template.document import ROOT, Template, evaluate, functions, resourc
 # The one wildcard: objects under a prefix of our own bucket, which have no names to list beforehand.
 OBJECTS = re.compile(r"\$\{\w+\.Arn\}/[a-z]+/\*")
 
+#: Below this, objects belong to jobs.
+JOBS = "jobs/"
+
 
 def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
@@ -111,9 +114,12 @@ def buckets_outlive_jobs(template: Template) -> Iterator[str]:
     for name, bucket in resources(template, "AWS::S3::Bucket").items():
         rules = bucket["Properties"].get("LifecycleConfiguration", {}).get("Rules", [])
         expiring = [rule for rule in rules if "ExpirationInDays" in rule]
-        if not expiring:
+        if not any(rule.get("Prefix") == JOBS for rule in expiring):
             yield f"{name}: nothing in it ever expires"
         for rule in expiring:
+            prefix = rule.get("Prefix", "")
+            if not (prefix.startswith(JOBS) or JOBS.startswith(prefix)):
+                continue
             days = rule["ExpirationInDays"]
             if days * 86400 <= longest:
                 yield f"{name}: {rule['Id']} deletes after {days} days, a job may last {longest} s"

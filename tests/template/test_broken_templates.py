@@ -88,11 +88,13 @@ BREAKS: dict[Rule, list[tuple[str, Any, str]]] = {
     account.buckets_outlive_jobs: [
         ("/Parameters.TtlSeconds.MaxValue", 31 * 86400, "after 38 days"),
         ("Bucket.LifecycleConfiguration", ABSENT, "ever expires"),
+        ("Bucket.LifecycleConfiguration.Rules.1.Prefix", "", "after 1 days"),
+        ("Bucket.LifecycleConfiguration.Rules.1.Prefix", "jobs/job_0", "after 1 days"),
         ("Bucket.LifecycleConfiguration.Rules.0.Status", "Enabled", "for ever"),
     ],
     account.layers_build_for_their_functions: [
         ("SiftLayer.Metadata.BuildArchitecture", ABSENT, "SiftLayer is not built"),
-        ("Fetch.Layers", [], "no function uses it"),
+        ("/Globals.Function.Layers", [{"Ref": "RuntimeLayer"}], "SiftLayer: no function uses it"),
         ("SiftLayer.Properties.ContentUri", "layers/no", "not exist"),
     ],
     account.parameters_are_used: [

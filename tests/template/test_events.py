@@ -11,12 +11,13 @@ from urllib.parse import parse_qsl
 
 import pytest
 
+from sift.api.models import FetchRequest, JobRequest
 from sift.ids import is_job_id
 from sift.messages import decode
 from tests.template.document import ROOT, Template, events, functions
 
 FILES = sorted((ROOT / "events").glob("*.json"))
-API = [path for path in FILES if path.name.startswith("api-")]
+API = [path for path in FILES if path.name.startswith(("api-", "fetch_now-"))]
 
 
 def _read(path: Path) -> Any:
@@ -39,7 +40,9 @@ def test_every_function_has_an_event(template: Template) -> None:
 def test_api_event_takes_a_route_of_the_template(path: Path, template: Template) -> None:
     event = _read(path)
     context = event["requestContext"]
-    routes = {f"{e['Method']} {e['Path']}" for e in events(functions(template)["ApiFunction"], "HttpApi")}
+    folder = path.stem.split("-")[0]
+    (function,) = (found for found in functions(template).values() if Path(found["CodeUri"]).name == folder)
+    routes = {f"{e['Method']} {e['Path']}" for e in events(function, "HttpApi")}
     assert event["version"] == "2.0"
     assert event["routeKey"] == context["routeKey"]
     assert event["routeKey"] in routes
@@ -52,7 +55,8 @@ def test_api_event_takes_a_route_of_the_template(path: Path, template: Template)
         assert is_job_id(event["pathParameters"]["id"])
     if "body" in event:
         assert int(event["headers"]["content-length"]) == len(event["body"].encode())
-        assert json.loads(event["body"])["targets"]
+        model = {"api": JobRequest, "fetch_now": FetchRequest}[folder]
+        assert model.model_validate_json(event["body"])
 
 
 def test_batch_holds_targets_and_one_message_that_is_none() -> None:

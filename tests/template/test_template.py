@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.template.document import ROOT, Template, events, functions, resources, target, variables
+from tests.template.document import ROOT, Template, evaluate, events, functions, resources, target, variables
 
-FUNCTIONS = {"ApiFunction": "ApiSettings", "FetchFunction": "FetchSettings", "SweepFunction": "SweepSettings"}
+FUNCTIONS = {
+    "ApiFunction": "ApiSettings", "FetchFunction": "FetchSettings",
+    "FetchNowFunction": "FetchNowSettings", "SweepFunction": "SweepSettings",
+}  # fmt: skip
 # Powertools' Logger reads these by itself.
 READ_BY_POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL", "POWERTOOLS_METRICS_NAMESPACE"}
 HANDLER_LINES = 80
@@ -48,6 +51,8 @@ def test_each_trigger_is_there(template: Template) -> None:
         "DELETE /v1/jobs/{id}",
         "GET /v1/jobs",
     }
+    now = events(found["FetchNowFunction"], "HttpApi")
+    assert [f"{event['Method']} {event['Path']}" for event in now] == ["POST /v1/fetch"]
     assert [target(event["Queue"]) for event in events(found["FetchFunction"], "SQS")] == ["FetchQueue"]
     assert len(events(found["SweepFunction"], "Schedule")) == 1
 
@@ -55,6 +60,21 @@ def test_each_trigger_is_there(template: Template) -> None:
 def test_the_rules_have_something_to_judge(template: Template) -> None:
     for kind in ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::IAM::Role", "AWS::Logs::LogGroup"):
         assert resources(template, kind), kind
+
+
+def test_what_is_fetched_while_a_caller_waits_has_a_cap_of_its_own(template: Template) -> None:
+    reserved = functions(template)["FetchNowFunction"]["ReservedConcurrentExecutions"]
+    for reserve, expected in (("true", "7"), ("false", None)):
+        chosen = {"FetchNowConcurrency": "7", "FetchConcurrency": "3", "ReserveConcurrency": reserve}
+        assert evaluate(template, reserved, chosen) == expected
+
+
+def test_both_functions_fetch_alike_and_take_whom_the_api_takes(template: Template) -> None:
+    jobs, now = (variables(functions(template)[name]) for name in ("FetchFunction", "FetchNowFunction"))
+    callers = {name for name in now if name.startswith("JWT_")}
+    assert {name: jobs[name] for name in now.keys() - callers} == {name: now[name] for name in now.keys() - callers}
+    api = variables(functions(template)["ApiFunction"])
+    assert {name: api[name] for name in callers} == {name: now[name] for name in callers} != {}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

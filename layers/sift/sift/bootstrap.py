@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -92,6 +92,16 @@ class Api:
     blobs: S3Blobs
 
 
+@dataclass(frozen=True)
+class FetchNow:
+    """What functions/fetch_now calls. `fetch` takes a URL, its options and its seconds; it raises TargetFailed or
+    TargetBusy."""
+
+    authenticator: Authenticator
+    fetch: Callable[[str, FetchOptions, float], Awaitable[Content]]
+    blobs: S3Blobs
+
+
 def _store(config: settings.Settings) -> DynamoStore:
     return DynamoStore(_Lazy("dynamodb"), config.table_name)
 
@@ -140,16 +150,25 @@ def api() -> Api:
     )
 
 
+def _pipeline(config: settings.ContentSettings) -> Any:
+    from sift.content.pipeline import Pipeline, PipelineSettings  # the other functions do without its packages
+
+    return Pipeline(
+        PipelineSettings(
+            guard_allow=config.guard_allow,
+            guard_deny=config.guard_deny,
+            user_agent=config.user_agent,
+            archive_api=config.archive_api,
+            archive_replay=config.archive_replay,
+        ),
+        answerer=_answerer(config),
+    )
+
+
 @functools.cache
 def worker() -> Worker:
     """The worker of functions/fetch."""
-    from sift.content.pipeline import Pipeline, PipelineSettings  # the other functions do without its packages
-
     config = settings.load(settings.FetchSettings, os.environ)
-    pipeline = Pipeline(
-        PipelineSettings(user_agent=config.user_agent, guard_allow=config.guard_allow, guard_deny=config.guard_deny),
-        answerer=_answerer(config),
-    )
     store = _store(config)
     return Worker(
         store=store,
@@ -158,12 +177,12 @@ def worker() -> Worker:
         blobs=S3Blobs(_Lazy("s3"), config.bucket_name),
         clock=SystemClock(),
         advancer=_advancer(config, store),
-        fetch=fetch_with(pipeline.run),
+        fetch=fetch_with(_pipeline(config).run),
         lease_seconds=config.lease_seconds,
     )
 
 
-def _answerer(config: settings.FetchSettings) -> Any:
+def _answerer(config: settings.ContentSettings) -> Any:
     """What asks the model that answers questions; None where none is configured."""
     if not config.question_model or not config.gateway_url:
         return None
@@ -175,6 +194,17 @@ def _answerer(config: settings.FetchSettings) -> Any:
     arn = config.gateway_secret
     secret = Secret(_Lazy("secretsmanager"), arn, SystemClock()).read if arn else None
     return Answerer(Gateway(config.gateway_url, secret, make_tls_context(None)), config.question_model)
+
+
+@functools.cache
+def fetch_now() -> FetchNow:
+    """The services of functions/fetch_now."""
+    config = settings.load(settings.FetchNowSettings, os.environ)
+    return FetchNow(
+        authenticator=_authenticator(config, _store(config)),
+        fetch=_pipeline(config).run,
+        blobs=S3Blobs(_Lazy("s3"), config.bucket_name),
+    )
 
 
 @functools.cache
@@ -195,7 +225,9 @@ def sweeper() -> Sweeper:
 def fetch_with(pipeline: Any) -> Any:
     """A Fetch that reads the options of a message for the pipeline."""
 
-    def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Awaitable[Content]:
+    def fetch(
+        url: str, options: Mapping[str, Any], deadline_s: float, *, gone: TargetFailed | None = None
+    ) -> Awaitable[Content]:
         try:
             read = FetchOptions.model_validate(options)
         except ValidationError as error:
@@ -204,6 +236,6 @@ def fetch_with(pipeline: Any) -> Any:
                 f"This worker does not know the option {error.errors()[0]['loc']}.",
                 "It was submitted by another version of sift; submit it again.",
             ) from error
-        return pipeline(url, read, deadline_s)  # type: ignore[no-any-return]
+        return pipeline(url, read, deadline_s, gone=gone)  # type: ignore[no-any-return]
 
     return fetch

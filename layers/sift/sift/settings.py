@@ -97,17 +97,35 @@ def _check(parse: Callable[[str], object], text: str) -> str:
     return text
 
 
-class FetchSettings(Settings):
-    """functions/fetch. The guard's lists are checked here, so that a mistake stops the function at its start."""
+#: Where an archive is; "" for none.
+_ARCHIVE = r"^(https?://[!-~]+)?$"
 
-    fetch_dead_letter_queue_url: str = Field(min_length=1)
-    lease_seconds: int = Field(ge=1)
+
+class ContentSettings(Settings):
+    """What a function with the pipeline needs: whatever may be fetched, all of them fetch alike.
+
+    The guard's lists are checked here, so that a mistake stops the function at its start.
+    """
+
     guard_allow: Annotated[str, AfterValidator(_check_allow)]
     guard_deny: Annotated[str, AfterValidator(_check_deny)]
     user_agent: str = Field(min_length=1, max_length=500, pattern=r"^[!-~]([ -~]*[!-~])?$")  # it is sent as a header
+    archive_api: str = Field(pattern=_ARCHIVE)
+    archive_replay: str = Field(pattern=_ARCHIVE)
     question_model: str
     gateway_url: str
     gateway_secret: str
+
+
+class FetchSettings(ContentSettings):
+    """functions/fetch."""
+
+    fetch_dead_letter_queue_url: str = Field(min_length=1)
+    lease_seconds: int = Field(ge=1)
+
+
+class FetchNowSettings(ContentSettings, CallerSettings):
+    """functions/fetch_now."""
 
 
 class SweepSettings(Settings):

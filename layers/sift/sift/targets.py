@@ -72,6 +72,11 @@ class FetchOptions(BaseModel):
         ),
         examples=[{"Accept-Language": "de", "If-None-Match": '"33a64df5"'}],
     )
+    recover: bool = Field(
+        default=False,
+        strict=True,
+        description="When the page is gone for good, read the newest archived copy; `meta.recovered` says so.",
+    )
 
     @field_validator("question")
     @classmethod

@@ -65,7 +65,7 @@ def forget_process() -> None:
 
 
 def forget_services() -> None:
-    for cached in (bootstrap.api, bootstrap.worker, bootstrap.sweeper):
+    for cached in (bootstrap.api, bootstrap.worker, bootstrap.fetch_now, bootstrap.sweeper):
         cached.cache_clear()
 
 
@@ -78,7 +78,7 @@ class Deployment:
         naming = Naming(document, "api", self.cloud.account, self.cloud.url, "http://127.0.0.1:9")
         self.blueprint: Blueprint = make_blueprint(document, naming)
         self.cloud.provision(self.blueprint)
-        self.functions = {name: load_function(name) for name in ("api", "fetch", "sweep")}
+        self.functions = {name: load_function(name) for name in ("api", "fetch", "fetch_now", "sweep")}
 
     def client(self, service: str) -> Any:
         return self.cloud.client(service)
@@ -129,7 +129,7 @@ class Stage:
         self.queue_url: str = sqs.create_queue(QueueName=f"fetch-{number}", Attributes=attributes)["QueueUrl"]
         self.dead_url: str = sqs.create_queue(QueueName=f"dead-{number}")["QueueUrl"]
         self.environ: dict[str, str] = {}
-        for name in ("ApiFunction", "FetchFunction", "SweepFunction"):
+        for name in ("ApiFunction", "FetchFunction", "FetchNowFunction", "SweepFunction"):
             self.environ |= blueprint.functions[name].environment
         self.environ |= {
             "TABLE_NAME": self.table,
@@ -154,8 +154,9 @@ class Stage:
     # the API
 
     def send(self, event: dict[str, Any]) -> Reply:
-        """Invoke the API function; its answer has to pass Lambda."""
-        answer = self.deployment.functions["api"].lambda_handler(event, context())
+        """Invoke the function of the route; its answer has to pass Lambda."""
+        name = "fetch_now" if event["routeKey"] == "POST /v1/fetch" else "api"
+        answer = self.deployment.functions[name].lambda_handler(event, context())
         size = len(json.dumps(answer, ensure_ascii=False).encode())  # as Lambda's runtime does since Python 3.12
         headers = {name.lower(): value for name, value in answer.get("headers", {}).items()}
         body = answer["body"] or ""
@@ -230,7 +231,7 @@ class Stage:
 
 
 def fetch_from(answers: Answers) -> Callable[..., Awaitable[Content]]:
-    async def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Content:
+    async def fetch(url: str, options: Mapping[str, Any], deadline_s: float, *, gone: Any = None) -> Content:
         answer = answers.get(
             url, Content(url.encode(), "text/plain; charset=utf-8", {"status": 200, "chars": len(url)})
         )

@@ -13,8 +13,8 @@ import pytest
 from pydantic import BaseModel
 
 import sift
-from sift.api.models import Health, Job, JobPage, Problem, Target, TargetPage
-from sift.errors import Unavailable
+from sift.api.models import Fetched, Health, Job, JobPage, Problem, Target, TargetPage
+from sift.errors import TargetFailed, Unavailable
 from sift.targets import Content
 from tests.integration.api.stage import ROOT, Reply, Stage
 
@@ -36,11 +36,7 @@ def test_the_template_has_every_route_of_the_document_and_no_other(stage: Stage)
     def shape(path: str) -> str:
         return "/".join("{}" if part.startswith("{") else part for part in path.split("/"))
 
-    made = {
-        (route.method, shape(route.path))
-        for route in stage.deployment.blueprint.routes
-        if route.function == "ApiFunction"
-    }
+    made = {(route.method, shape(route.path)) for route in stage.deployment.blueprint.routes}
     assert made == {(method, shape(path)) for method, path in ROUTES} | {("GET", "/openapi.json"), ("GET", "/docs")}
 
 
@@ -83,7 +79,8 @@ def test_a_query_parameter_that_a_route_does_not_take_is_refused_and_named(
 ) -> None:
     job_id = new_job(stage)
     state = stage.state(job_id)
-    reply = stage.request(method, fill(path, job_id), GOOD if method == "POST" else None, Wait=1, surprise="x" * 9)
+    body = {"url": URL} if path == "/v1/fetch" else GOOD if method == "POST" else None
+    reply = stage.request(method, fill(path, job_id), body, Wait=1, surprise="x" * 9)
     assert (reply.status, reply.code) == (422, "invalid_request")
     assert [field["field"] for field in reply.json["fields"]] == ["Wait", "surprise"]
     assert reply.json["detail"].startswith("Wait: ")
@@ -151,6 +148,26 @@ def resume_paused(stage: Stage) -> Reply:
     return stage.request("POST", f"/v1/jobs/{job_id}/resume")
 
 
+def fetch(answer: Content | Exception) -> Callable[[Stage], Reply]:
+    """One target now, of which the pipeline says this."""
+
+    class Pipeline:
+        def __init__(self, settings: Any, **_: Any) -> None:
+            pass
+
+        async def run(self, *_: Any) -> Content:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    def case(stage: Stage) -> Reply:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sift.content.pipeline.Pipeline", Pipeline)
+            return stage.request("POST", "/v1/fetch", {"url": URL})
+
+    return case
+
+
 def failed_job(stage: Stage) -> str:
     return ended_job(stage, failed=True)
 
@@ -162,6 +179,12 @@ CASES: dict[tuple[str, str, int], Callable[[Stage], Reply]] = {
     ("GET", "/v1/jobs", 200): send("GET", "/v1/jobs", new_job),
     ("GET", "/v1/jobs", 400): send("GET", "/v1/jobs", cursor="nonsense"),
     ("GET", "/v1/jobs", 422): send("GET", "/v1/jobs", limit=0),
+    ("POST", "/v1/fetch", 200): fetch(Content(b"x", "text/plain", {"status": 200})),
+    ("POST", "/v1/fetch", 400): send("POST", "/v1/fetch", body="{"),
+    ("POST", "/v1/fetch", 413): send("POST", "/v1/fetch", body=" " * 5_000_001),
+    ("POST", "/v1/fetch", 422): send("POST", "/v1/fetch", body={"url": 7}),
+    ("POST", "/v1/fetch", 502): fetch(TargetFailed("http_error", "It answered 404.", "Check the URL.", status=404)),
+    ("POST", "/v1/fetch", 504): fetch(TargetFailed("timeout", "It took too long.", "Try it again later.")),
     ("POST", "/v1/jobs", 200): submit_twice,
     ("POST", "/v1/jobs", 202): send("POST", "/v1/jobs", body=GOOD),
     ("POST", "/v1/jobs", 400): send("POST", "/v1/jobs", body="{"),
@@ -200,7 +223,8 @@ CASES: dict[tuple[str, str, int], Callable[[Stage], Reply]] = {
 ON_EVERY_ROUTE = {401, 403, 404, 500, 503}
 DOCUMENTED = {(m, p, int(status)) for m, p in ROUTES for status in DOCUMENT["paths"][p][m.lower()]["responses"]}
 MODELS: dict[str, type[BaseModel]] = {
-    "Health": Health, "Job": Job, "JobPage": JobPage, "Target": Target, "TargetPage": TargetPage, "Problem": Problem,
+    "Fetched": Fetched, "Health": Health, "Job": Job, "JobPage": JobPage, "Target": Target, "TargetPage": TargetPage,
+    "Problem": Problem,
 }  # fmt: skip
 
 
@@ -243,7 +267,7 @@ def test_a_status_that_is_documented_for_every_route(
         monkeypatch.setattr(resolver, "resolve", broken)
     key = {401: None, 403: stage.new_key(scopes=["inference"])}.get(status, "")
     for method, path in [route for route in ROUTES if (*route, status) in DOCUMENTED]:
-        body = GOOD if (method, path) == ("POST", "/v1/jobs") else None
+        body = {"/v1/jobs": GOOD, "/v1/fetch": {"url": URL}}.get(path) if method == "POST" else None
         reply = stage.request(method, fill(path, "job_01M8MZ2A0038NKRKAYDXR834MK"), body, key=key)
         check(reply, method, path, status)
     with_key = [(m, p) for m, p in ROUTES if p != "/healthz"]

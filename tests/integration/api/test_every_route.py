@@ -16,6 +16,7 @@ from sift.api.openapi import PUBLIC
 from sift.bootstrap import api
 from sift.clock import SystemClock
 from sift.services.keys import KeyService
+from sift.targets import Content
 from tests.integration.api.stage import Reply, Stage, forget_services
 from tests.unit.services import provider
 from tests.unit.services.provider import token
@@ -29,9 +30,12 @@ ROUTES = sorted(
     if path not in PUBLIC
 )  # fmt: skip
 #: A good body for each route that takes one: a new one must be written here before it passes.
-BODIES = {("POST", "/v1/jobs"): {"targets": [{"url": f"{URL}another"}]}}
+BODIES = {
+    ("POST", "/v1/jobs"): {"targets": [{"url": f"{URL}another"}]},
+    ("POST", "/v1/fetch"): {"url": URL},
+}
 #: Routes that answer without naming a job.
-WITHOUT_JOB = {("POST", "/v1/jobs"), ("GET", "/v1/jobs")}
+WITHOUT_JOB = {("POST", "/v1/jobs"), ("GET", "/v1/jobs"), ("POST", "/v1/fetch")}
 #: They are wrong for as long as anybody tests.
 WRONG_TOKENS = provider.wrong_tokens()
 each_route = pytest.mark.parametrize(("method", "path"), ROUTES, ids=[" ".join(route) for route in ROUTES])
@@ -58,8 +62,19 @@ class Door:
         return [item for item in items if not item["pk"]["S"].startswith("KEY")]
 
 
+class Pipeline:
+    """Every target is a small text."""
+
+    def __init__(self, settings: Any, **_: Any) -> None:
+        pass
+
+    async def run(self, *_: Any) -> Content:
+        return Content(b"x", "text/plain", {"status": 200})
+
+
 @pytest.fixture
 def door(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
+    monkeypatch.setattr("sift.content.pipeline.Pipeline", Pipeline)
     with provider.serve() as (address, _):
         for variable, value in {
             "JWT_ISSUER": provider.ISSUER, "JWT_AUDIENCE": provider.AUDIENCE, "JWT_JWKS_URL": f"{address}/keys",

@@ -60,7 +60,7 @@ def answers(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> dict[str, Content 
             assert answerer is None
             assert (settings.user_agent, settings.guard_allow, settings.guard_deny) == ("sift/0.1", "", "")
 
-        async def run(self, url: str, options: FetchOptions, deadline_s: float) -> Content:
+        async def run(self, url: str, options: FetchOptions, deadline_s: float, *, gone: Any = None) -> Content:
             answer = found.get(url, Content(f"{url} {options.mode}".encode(), "text/plain"))
             if isinstance(answer, Exception):
                 raise answer

@@ -34,7 +34,7 @@ def test_they_are_sent_and_shown_nowhere(stage: Stage, caplog: pytest.LogCapture
     caplog.set_level(logging.DEBUG, logger="sift")
     sent: dict[str, Mapping[str, Any]] = {}
 
-    async def fetch(url: str, options: Mapping[str, Any], deadline_s: float) -> Content:
+    async def fetch(url: str, options: Mapping[str, Any], deadline_s: float, *, gone: Any = None) -> Content:
         sent[url] = options["headers"]
         if url.endswith("failed"):
             raise NOT_THERE

@@ -39,6 +39,8 @@ NOT_CALLED = {
     ("FetchFunction", ("sqs:DeleteMessage", "FetchQueue")): "the mapping deletes with this role",
     ("FetchFunction", ("sqs:GetQueueAttributes", "FetchQueue")): "the mapping asks with this role",
     ("FetchFunction", ("secretsmanager:GetSecretValue", "GatewaySecret")): "only for a gateway that wants a token",
+    ("FetchNowFunction", ("secretsmanager:GetSecretValue", "GatewaySecret")): "only for a gateway that wants a token",
+    ("FetchNowFunction", ("s3:GetObject", "ContentBucket")): "a presigned link has the rights of its maker",
     ("ApiFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
     ("FetchFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
 }
@@ -100,8 +102,12 @@ class Recorder:
         names += list(request.get("RequestItems", {}))
         names += [entry["EventBusName"] for entry in request.get("Entries", ()) if "EventBusName" in entry]
         assert names, (operation, request)
+        now = self._running == "FetchNowFunction"
         for key in [request.get("Key"), request.get("Prefix")]:
-            assert not isinstance(key, str) or key.startswith("jobs/"), "the policies end at this prefix"
+            if isinstance(key, str):
+                assert key.startswith("answers/" if now else "jobs/"), "the policies end at this prefix"
+            elif now and key:
+                assert key["pk"]["S"].startswith("KEY#"), "its policy ends at keys"
         for name in names:
             yield CALLS[operation], self._resources[name]
 
@@ -115,19 +121,20 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
     """A course of events in which every function does all that it can do."""
     noise = random.Random(3)
     letters = string.ascii_letters + string.digits
-    good, bad, busy = (f"https://example.com/{word}" for word in ("good", "bad", "busy"))
+    good, bad, busy, vast = (f"https://example.com/{word}" for word in ("good", "bad", "busy", "vast"))
     long = [f"https://example.com/{''.join(noise.choices(letters, k=5_000))}" for _ in range(100)]
     answers: dict[str, Content | Exception] = {
         good: Content(noise.randbytes(60_000), "application/octet-stream"),
         bad: TargetFailed("http_error", "It answered 404.", "Check the URL."),
         busy: TargetBusy("It answered 429."),
+        vast: Content(bytes(5_000_000), "text/plain"),
     }
 
     class Pipeline:
         def __init__(self, settings: Any, **rest: Any) -> None:
             pass
 
-        async def run(self, url: str, options: FetchOptions, deadline_s: float) -> Content:
+        async def run(self, url: str, options: FetchOptions, deadline_s: float, *, gone: Any = None) -> Content:
             answer = answers.get(url, Content(b"x", "text/plain"))
             if isinstance(answer, Exception):
                 raise answer
@@ -145,6 +152,10 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
     def submit(*urls: str, **more: Any) -> str:
         job_id: str = ask("POST", "/v1/jobs", 202, {"targets": [{"url": url} for url in urls], **more})["id"]
         return job_id
+
+    with recorder.running("FetchNowFunction"):
+        reply = stage.request("POST", "/v1/fetch", {"url": vast})
+    assert reply.status == 200, reply.raw
 
     def work() -> None:
         with recorder.running("FetchFunction"):

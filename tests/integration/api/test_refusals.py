@@ -124,7 +124,7 @@ def test_a_target_that_is_no_object(stage: Stage, target: Any) -> None:
         {**GOOD, "options": {"headers": {"Accept": "a\nb"}}},
         {"targets": [{"url": URL, "options": 7}]},
         {**GOOD, "options": {"question": "?"}},
-        {**GOOD, "options": {"recover": True}},
+        {**GOOD, "options": {"recover": "yes"}},
         {**GOOD, "options": {"context": 3}},
         {**GOOD, "webhook": "https://example.com/hook"},
         {**GOOD, "options": None},

@@ -36,6 +36,7 @@ class FakeApi:
         self.bodies: list[Any] = []
         self.faults: list[Fault] = []
         self.contents: dict[int, tuple[str, bytes]] = {}
+        self.fetched: dict[str, Any] = {"content": "# Größe\n", "meta": {"status": 200}}
         self.slots: list[dict[str, Any]] = []
         self.status = "queued"
         self.holds = True  # whether `wait` is heeded
@@ -124,6 +125,9 @@ class _Handler(BaseHTTPRequestHandler):
             api.bodies.append(sent)
             api.make_job(sent["targets"])
             self._json(api.job(), 202)
+        elif self.command == "POST" and path == "/v1/fetch":
+            api.bodies.append(json.loads(body))
+            self._json(api.fetched)
         elif path == "/v1/jobs/job_1/cancel":
             api.status = "cancelled"
             for slot in api.slots:

@@ -13,6 +13,7 @@ from tests.unit.client.fake_api import FakeApi
 
 A, B = "https://site.example/a.html", "https://site.example/b.html"
 Captured = pytest.CaptureFixture[str]
+CapturedBytes = pytest.CaptureFixture[bytes]
 
 
 def test_run_writes_the_content_and_prints_the_table(api: FakeApi, folder: Path, capsys: Captured) -> None:
@@ -136,6 +137,8 @@ def test_a_file_of_targets_that_is_none(
         ["jobs", "--limit", "-1"],
         ["wait"],
         ["status", "a", "b"],
+        ["fetch"],
+        ["fetch", A, B],
     ],
 )
 def test_wrong_usage_is_2(arguments: list[str], folder: Path, capsys: Captured) -> None:
@@ -148,6 +151,44 @@ def test_wrong_usage_is_2(arguments: list[str], folder: Path, capsys: Captured) 
 def test_run_without_targets_is_2(folder: Path, capsys: Captured) -> None:
     assert main(["run"]) == 2
     assert "no targets" in capsys.readouterr().err
+
+
+def test_fetch_prints_the_content_alone(api: FakeApi, folder: Path, capsysbinary: CapturedBytes) -> None:
+    assert main(["fetch", A, "--mode", "text", "--recover"]) == 0
+    assert api.bodies == [{"url": A, "options": {"mode": "text", "recover": True}}]
+    assert capsysbinary.readouterr() == ("# Größe\n".encode(), b"")
+    api.fetched = {"content": "/+8=", "encoding": "base64", "meta": {}}
+    assert main(["fetch", A]) == 0
+    assert capsysbinary.readouterr().out == b"\xff\xef"
+    assert main(["fetch", A, "--json"]) == 0
+    assert json.loads(capsysbinary.readouterr().out) == api.fetched
+
+
+def test_what_a_page_says_does_not_steer_the_terminal(
+    api: FakeApi, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    api.fetched = {"content": "one\x1b[2J\ttwo\r\nthree", "meta": {}}
+    assert main(["fetch", A]) == 0
+    assert capsys.readouterr().out == "one\N{REPLACEMENT CHARACTER}[2J    two\nthree\n"
+    api.fetched = {"content": "/+8=", "encoding": "base64", "meta": {}}
+    assert main(["fetch", A]) == 2
+    out, err = capsys.readouterr()
+    assert (out, "2 bytes that are no text" in err) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("status", "extra", "code"),
+    [(422, {"target_status": None}, 1), (502, {"target_status": 404}, 1), (422, {}, 2), (403, {}, 4)],
+    ids=["document", "site", "request", "service"],
+)
+def test_a_fetch_that_fails_is_said(
+    api: FakeApi, folder: Path, capsys: Captured, status: int, extra: dict[str, int | None], code: int
+) -> None:
+    problem = {"code": "http_error", "detail": "The server answered 404.", "hint": "There is no such page."}
+    api.fail_next("/v1/fetch", status, problem | extra)
+    assert main(["fetch", A]) == code
+    assert capsys.readouterr() == ("", "sift: http_error: The server answered 404.\nhint: There is no such page.\n")
 
 
 def test_submit_prints_the_id_alone(api: FakeApi, folder: Path, capsys: Captured) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from sift_client.client import Sift
@@ -143,6 +145,56 @@ def test_the_key_does_not_follow_a_redirect_to_another_origin(client: Sift, api:
         assert "authorization" not in bucket.headers[0]
     finally:
         bucket.close()
+
+
+def test_one_target_now(client: Sift, api: FakeApi) -> None:
+    fetched = client.fetch(URLS[0], {"mode": "article"})
+    assert (fetched["meta"]["status"], client.read(fetched)) == (200, "# Größe\n".encode())
+    client.fetch(URLS[0])
+    assert api.bodies == [{"url": URLS[0], "options": {"mode": "article"}}, {"url": URLS[0]}]
+    assert client.read({"content": "/+8=", "encoding": "base64", "meta": {}}) == b"\xff\xef"
+
+
+def test_a_large_content_is_read_without_the_key(client: Sift, api: FakeApi) -> None:
+    bucket = FakeApi()
+    try:
+        bucket.fail_next("/answers", 200, {"large": True})
+        content = client.read({"content_url": f"{bucket.url}/answers/x?signature=1", "meta": {}})
+        assert json.loads(content)["large"]
+        assert bucket.requests == ["GET /answers/x?signature=1"]
+        assert "authorization" not in bucket.headers[0]
+    finally:
+        bucket.close()
+    client.fetch(URLS[0])
+    assert "authorization" in api.headers[-1]
+
+
+TARGET_PROBLEM = {
+    "code": "http_error",
+    "detail": "It answered 404.",
+    "hint": "Look.",
+    "target_status": 404,
+    "meta": None,
+}
+
+
+@pytest.mark.parametrize("status", [422, 502, 503, 504])
+def test_a_targets_own_error_is_raised_at_once(client: Sift, api: FakeApi, status: int) -> None:
+    api.fail_next("/v1/fetch", status, TARGET_PROBLEM, times=9)
+    with pytest.raises(SiftApiError) as caught:
+        client.fetch(URLS[0])
+    assert (caught.value.code, caught.value.of_target, len(api.requests)) == ("http_error", True, 1)
+
+
+@pytest.mark.parametrize(
+    "problem", [{**TARGET_PROBLEM, "code": "busy"}, PROBLEM, None], ids=["busy", "sift", "gateway"]
+)
+def test_a_fetch_that_may_succeed_later_is_asked_again(
+    client: Sift, api: FakeApi, sleeps: list[float], problem: dict[str, object] | None
+) -> None:
+    api.fail_next("/v1/fetch", 503, problem, headers={"retry-after": "3"})
+    assert client.fetch(URLS[0])["meta"] == {"status": 200}
+    assert sleeps == [3.0]
 
 
 def test_nothing_there(sleeps: list[float]) -> None:

@@ -32,6 +32,8 @@ ALL = {
     "QUESTION_MODEL": "",
     "GATEWAY_URL": "",
     "GATEWAY_SECRET": "",
+    "ARCHIVE_API": "https://archive.example/available",
+    "ARCHIVE_REPLAY": "https://replay.example/web",
     "VISIBILITY_SECONDS": "540",
 }
 MODELS: list[type[settings.Settings]] = [settings.ApiSettings, settings.FetchSettings, settings.SweepSettings]
@@ -115,6 +117,14 @@ def test_without_an_issuer_there_is_no_provider() -> None:
 def test_a_provider_on_this_machine_may_do_without_tls() -> None:
     for url in ("http://127.0.0.1:9/keys", "http://localhost/keys", "http://[::1]:9/keys"):
         assert settings.load(settings.ApiSettings, {**ALL, "JWT_JWKS_URL": url}).jwt_jwks_url == url
+
+
+@pytest.mark.parametrize("variable", ["ARCHIVE_API", "ARCHIVE_REPLAY"])
+def test_an_archive_is_an_address_or_none(variable: str) -> None:
+    for wrong in ("archive.example", "ftp://archive.example/", "https://archive.example/a b", "https://"):
+        with pytest.raises(settings.SettingsError, match=variable):
+            settings.load(settings.FetchSettings, {**ALL, variable: wrong})
+    assert settings.load(settings.FetchSettings, {**ALL, "ARCHIVE_API": "", "ARCHIVE_REPLAY": ""}).archive_api == ""
 
 
 def test_the_error_tells_no_value() -> None:

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from sift.errors import TargetBusy
 from sift.jobs import Flight
 from sift.services.submit import Submitted
 from sift.services.work import BUSY_FOR_SECONDS, BUSY_MOST_SECONDS, busy_wait
-from sift.store.ports import Outcome
+from sift.store.ports import Outcome, Spec
 from tests.unit.services.faults import Killed
 from tests.unit.services.world import ANN, MINUTE, NOW, VISIBILITY_SECONDS, World, page, urls
 
@@ -128,6 +129,40 @@ def test_a_target_that_stays_busy_fails_after_ten_minutes(world: World) -> None:
         # The next wait (a minute and a quarter at most) would have ended after ten minutes.
         assert (BUSY_FOR_SECONDS - 76) * 1_000 <= ended - NOW <= BUSY_FOR_SECONDS * 1_000
         assert 10 <= len(world.site.fetched) <= 40
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_a_busy_target_that_is_given_up_is_looked_for_in_the_archive(world: World, copied: bool) -> None:
+    async def story() -> None:
+        url = urls(1)[0]
+        world.site.answers[url] = [TargetBusy("It answered 503.", status=503)]
+        if copied:
+            world.site.copies[url] = page("from the archive")
+        job = await world.submit(targets=[Spec(url, {"recover": True})])
+        while not world.quiet():
+            await world.drain()
+            world.clock.now += 1_000
+        world.check(job.meta.job_id, ["done" if copied else "failed"])
+        found = outcome(world, job)
+        if copied:
+            assert found.content == b"from the archive"
+        else:
+            assert (found.document["error"]["code"], found.document["error"]["status"]) == ("busy", 503)
+        assert len(world.site.fetched) >= 10, "not before it is given up"
+
+    asyncio.run(story())
+
+
+def test_a_busy_target_that_is_given_up_is_not_looked_for_unasked(world: World) -> None:
+    async def story() -> None:
+        url = urls(1)[0]
+        world.site.answers[url] = [TargetBusy("It answered 503.", retry_after=601, status=503)]
+        world.site.copies[url] = page("from the archive")
+        job = await world.submit(1)
+        assert await world.deliver() == []
+        world.check(job.meta.job_id, ["failed"])
 
     asyncio.run(story())
 

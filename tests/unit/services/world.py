@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from sift.blobs.memory import MemoryBlobs
-from sift.errors import Unavailable
+from sift.errors import TargetFailed, Unavailable
 from sift.events.memory import MemoryBus
 from sift.identity import Identity, Limits
 from sift.jobs import ENDED, State
@@ -55,19 +55,27 @@ class FakeClock:
 
 
 class Site:
-    """What the targets answer: `answers` by URL, one for each try, the last one for ever after; `during` runs while
+    """What the targets answer: `answers` by URL, one for each try, the last one for ever after; `copies` are in
+    an archive; `during` runs while
     a URL is being fetched."""
 
     def __init__(self) -> None:
         self.answers: dict[str, list[Content | BaseException]] = {}
         self.during: dict[str, Callable[[], Awaitable[None]]] = {}
+        self.copies: dict[str, Content] = {}
         self.fetched: list[str] = []
         self.deadlines: list[float] = []
         self.options: list[Mapping[str, Any]] = []
         self.at_once: list[frozenset[str]] = []
         self._under_way: set[str] = set()
 
-    async def fetch(self, url: str, options: Mapping[str, Any], deadline_s: float) -> Content:
+    async def fetch(
+        self, url: str, options: Mapping[str, Any], deadline_s: float, *, gone: TargetFailed | None = None
+    ) -> Content:
+        if gone is not None:
+            if url in self.copies:
+                return self.copies[url]
+            raise gone
         self.fetched.append(url)
         self.options.append(options)
         self.deadlines.append(deadline_s)

@@ -7,16 +7,16 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 
-from sift.api import openapi, problems, queries, routes
-from sift.bootstrap import Api, run
-from sift.errors import NotFound, SiftError, TooLarge, Unauthenticated
-from sift.services.credentials import CREDENTIAL_CHARS
+from sift.api import immediate, openapi, problems, queries, routes
+from sift.bootstrap import Api, FetchNow, run
+from sift.errors import NotFound, SiftError, TargetBusy, TargetFailed, TooLarge, Unauthenticated
+from sift.services.credentials import CREDENTIAL_CHARS, Authenticator
 
 #: A request body may have this many bytes: Lambda takes events of 6 MB, in which it is a JSON string.
 BODY_BYTES = 5_000_000
@@ -24,12 +24,19 @@ BODY_BYTES = 5_000_000
 _log = logging.getLogger(__name__)
 
 
+class Services(Protocol):
+    """What every function behind the API has."""
+
+    @property
+    def authenticator(self) -> Authenticator: ...
+
+
 @dataclass(frozen=True)
 class Application:
     """The resolver with its routes."""
 
     resolver: APIGatewayHttpResolver
-    services: Callable[[], Api]
+    services: Callable[[], Services]
 
     def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Answer an HTTP API event (payload format 2.0); nothing escapes it but a problem document."""
@@ -61,10 +68,24 @@ class Application:
 
 def build(services: Callable[[], Api]) -> Application:
     """The API over these services, which are asked for when a request needs them."""
-    app = APIGatewayHttpResolver(enable_validation=True, json_body_deserializer=_load)
-    app.use(middlewares=[queries.refuse_unknown])
+    app = _resolver()
     openapi.describe(app)
     routes.add_routes(app, services)
+    immediate.add_route(app, _elsewhere)  # so that it is described with the others
+    return Application(app, services)
+
+
+def build_fetch_now(services: Callable[[], FetchNow]) -> Application:
+    """The one route that fetches while its caller waits; a function of its own serves it."""
+    app = _resolver()
+    immediate.add_route(app, services)
+    return Application(app, services)
+
+
+def _resolver() -> APIGatewayHttpResolver:
+    """A resolver without routes, whose every error is a problem document."""
+    app = APIGatewayHttpResolver(enable_validation=True, json_body_deserializer=_load)
+    app.use(middlewares=[queries.refuse_unknown])
 
     @app.exception_handler(RequestValidationError)
     def invalid(error: RequestValidationError) -> Response[str]:
@@ -78,11 +99,15 @@ def build(services: Callable[[], Api]) -> Application:
     def failed(error: Exception) -> Response[str]:
         return _answer(error, _request_id(app.current_event.raw_event))
 
-    return Application(app, services)
+    return app
 
 
 def _no_route() -> NotFound:
     return NotFound("not_found", "There is no such route.", "See /docs for the routes.")
+
+
+def _elsewhere() -> FetchNow:
+    raise _no_route()
 
 
 def _body_size(event: dict[str, Any]) -> int:
@@ -94,7 +119,7 @@ def _body_size(event: dict[str, Any]) -> int:
 def _answer(error: Exception, request_id: str) -> Response[str]:
     if isinstance(error, SiftError):
         answer = problems.answer(error, request_id)
-        if answer.status_code >= 500:
+        if answer.status_code >= 500 and not isinstance(error, TargetFailed | TargetBusy):
             _log.error("%s: %s (%s)", error.code, error.detail, request_id)
         return answer
     _log.error("unexpected (%s)", request_id, exc_info=error)

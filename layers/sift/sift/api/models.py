@@ -63,6 +63,23 @@ class JobRequest(_Strict):
     fresh: bool = Field(default=False, strict=True, description="Run it even if the same work was submitted before.")
 
 
+class FetchRequest(_Strict):
+    """One URL to fetch now."""
+
+    # Whether it can be fetched is the guard's to say: `invalid_url` is one error, wherever it comes from.
+    url: str = Field(min_length=1, max_length=URL_CHARS, examples=["https://example.com/article"])
+    options: FetchOptions = Field(default_factory=FetchOptions)
+
+
+class Fetched(BaseModel):
+    """A target that was fetched at once: its content, or the link to one that is too large for JSON."""
+
+    content: str | None = Field(default=None, description="At most 4 MB; else there is `content_url`.")
+    encoding: Literal["base64"] | None = Field(default=None, description="Set where `content` is not text.")
+    content_url: str | None = Field(default=None, description="Where to read it, without a key, for five minutes.")
+    meta: dict[str, Any] = Field(description="As of a slot; `content_type` is that of the content.")
+
+
 class JobCounts(BaseModel):
     """Targets by status; they add up to `total`."""
 

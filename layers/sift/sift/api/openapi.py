@@ -35,7 +35,9 @@ _REASONS = {
     422: "It asks for something that does not exist or is not allowed; nothing was stored.",
     429: "A cap of this caller is reached.",
     500: "It failed inside sift.",
+    502: "The target failed: its server can't be reached, or answers with an error.",
     503: "A cap of the service is reached, or a part of it does not answer; Retry-After says when to come back.",
+    504: "The target took too long.",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,13 +30,29 @@ STATUS: dict[type[errors.SiftError], int] = {
     errors.ServiceBusy: 503,
     errors.Unavailable: 503,
 }
+#: What became of a target that was fetched at once, by its code. Any other lies in what was asked for, or in what the
+#: document is: the request was understood, and can't be met as it is (422).
+TARGET_STATUS = {
+    "dns_failed": 502,
+    "tls_failed": 502,
+    "connect_failed": 502,
+    "too_many_redirects": 502,
+    "http_error": 502,
+    "busy": 503,
+    "timeout": 504,
+    "crashed": 500,
+}
 UNAVAILABLE_RETRY = 5
+#: When to come back to a busy site that does not say.
+BUSY_RETRY = 10
 #: How many wrong fields one answer lists.
 MOST_FIELDS = 10
 
 
 def answer(error: errors.SiftError, request_id: str) -> Response[str]:
     """The response for an error that sift raised on purpose; an unlisted class is internal."""
+    if isinstance(error, errors.TargetFailed | errors.TargetBusy):
+        return _of_target(error, request_id)
     status = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
     if status == 500:
         return internal(request_id)
@@ -52,6 +69,18 @@ def answer(error: errors.SiftError, request_id: str) -> Response[str]:
         headers["WWW-Authenticate"] = "Bearer"
     detail = "The service did not answer." if isinstance(error, errors.Unavailable) else error.detail
     return _response(status, error.code, detail, error.hint, request_id, headers, extra)
+
+
+def _of_target(error: errors.TargetFailed | errors.TargetBusy, request_id: str) -> Response[str]:
+    """The response for a target's own error: `target_status` is the page's, `meta` what is known of it."""
+    extra: dict[str, Any] = {"target_status": error.status, "meta": None}
+    headers = {}
+    if isinstance(error, errors.TargetFailed):
+        extra["meta"] = error.meta or None
+    else:
+        headers["Retry-After"] = str(math.ceil(BUSY_RETRY if error.retry_after is None else error.retry_after))
+    status = TARGET_STATUS.get(error.code, 422)
+    return _response(status, error.code, error.detail, error.hint, request_id, headers, extra)
 
 
 def internal(request_id: str) -> Response[str]:

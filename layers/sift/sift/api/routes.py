@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import json
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -17,6 +16,7 @@ import sift
 from sift.api import cursors, excerpts, openapi, problems, views
 from sift.api.models import Health, Job, JobPage, JobRequest, Target, TargetPage
 from sift.api.queries import PLAIN_FLAG, PLAIN_NUMBER
+from sift.api.views import json_response
 from sift.bootstrap import Api, run
 from sift.clashes import find_clash
 from sift.clock import SystemClock
@@ -28,8 +28,6 @@ from sift.services.submit import Request, Submitted
 from sift.store.ports import Spec
 from sift.targets import FetchOptions
 
-#: A presigned link is short-lived: it is followed at once.
-LINK_SECONDS = 300
 #: Longest hold of a status read, in seconds: an HTTP API ends a request after 30.
 WAIT_SECONDS = 20
 PAGE_SLOTS = 1_000
@@ -74,7 +72,7 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
     @router.get("/healthz", tags=["service"], responses=openapi.answers(Health))
     def health() -> Response[Any]:
         """Whether the API answers. It needs no key."""
-        return _json(200, {"status": "ok", "version": sift.__version__})
+        return json_response(200, {"status": "ok", "version": sift.__version__})
 
     @router.get("/openapi.json", tags=["service"], include_in_schema=False)
     def schema() -> Response[Any]:
@@ -107,7 +105,7 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         accept = functools.partial(_is_job, status, kind)
         found, more = run(services().reader.jobs(who, before, limit, accept, whose))
         bodies = [views.job(meta, state, _clock.now_ms()) for meta, state in found]
-        return _json(200, {"jobs": bodies, "next": more and cursors.encode(salt, more)})
+        return json_response(200, {"jobs": bodies, "next": more and cursors.encode(salt, more)})
 
     @router.get("/v1/jobs/<job_id>", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 422, 503))
     def status(
@@ -174,7 +172,7 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
     ) -> Response[Any]:
         """One slot per target in submit order, those that have not run included; pages stay under 5 MB."""
         page = _page(services(), caller(*READ), job_id, cursor, limit, status, content)
-        return _json(200, run(page))
+        return json_response(200, run(page))
 
     @router.get(
         "/v1/jobs/<job_id>/targets/<index>",
@@ -185,7 +183,7 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         """One target with its content, or with `offset` and `max_chars` of it."""
         api = services()
         slot = run(api.reader.slot(caller(*READ), job_id, index))
-        return _json(200, run(views.with_content(job_id, slot, api.blobs, offset, max_chars)))
+        return json_response(200, run(views.with_content(job_id, slot, api.blobs, offset, max_chars)))
 
     @router.get(
         "/v1/jobs/<job_id>/targets/<index>/content",
@@ -202,7 +200,7 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         slot = run(api.reader.slot(caller(*READ), job_id, index))
         whole = offset is None and max_chars is None
         if whole and slot.outcome is not None and slot.outcome.blob and slot.outcome.size > views.INLINE_BYTES:
-            link = run(api.blobs.link(slot.outcome.blob, LINK_SECONDS))
+            link = run(api.blobs.link(slot.outcome.blob, views.LINK_SECONDS))
             return Response(303, headers={"Location": link}, body="")
         data = run(views.read_content(slot, api.blobs))
         media_type = views.target(slot)["media_type"] or "application/octet-stream"
@@ -223,18 +221,13 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
 
 
 def _job(found: tuple[Meta, State]) -> Response[Any]:
-    return _json(200, views.job(*found, _clock.now_ms()))
+    return json_response(200, views.job(*found, _clock.now_ms()))
 
 
 def _submitted(submitted: Submitted) -> Response[Any]:
     body = views.job(submitted.meta, submitted.state, _clock.now_ms(), reused=submitted.reused)
     location = f"/v1/jobs/{submitted.meta.job_id}"
-    return _json(200 if submitted.reused else 202, body, {"Location": location})
-
-
-def _json(status: int, body: dict[str, Any], headers: dict[str, str | list[str]] | None = None) -> Response[Any]:
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    return Response(status, content_type="application/json", body=text, headers=headers)
+    return json_response(200 if submitted.reused else 202, body, {"Location": location})
 
 
 def _read(request: JobRequest, key: str | None) -> Request:

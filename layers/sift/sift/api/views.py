@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 from typing import Any
+
+from aws_lambda_powertools.event_handler import Response
 
 from sift.api.excerpts import MAX_CHARS, cut, is_text
 from sift.api.models import Job
-from sift.blobs.ports import Blobs
+from sift.blobs.ports import Blobs, answer_key
 from sift.clock import rfc3339
 from sift.errors import NotFound
 from sift.jobs import Meta, State, counts
 from sift.services.outcomes import LINK_BYTES
 from sift.services.read import Slot
+from sift.targets import Content
 
 #: Content above this (bytes) is never put inside JSON.
 INLINE_BYTES = LINK_BYTES
+#: A presigned link is short-lived: it is followed at once.
+LINK_SECONDS = 300
 #: What one answer may weigh (bytes). A Lambda answer is limited to 6 MB, and holds its body as a JSON string.
 PAGE_BYTES = 5_000_000
 
@@ -93,10 +99,20 @@ async def with_content(
     if slot.outcome.size > INLINE_BYTES:
         return body | {"content_url": url}
     data = await read_content(slot, blobs)
-    text = _text(data, body["media_type"] or "")
-    held = {"content": base64.b64encode(data).decode(), "encoding": "base64"} if text is None else {"content": text}
-    full = body | held
+    full = body | _held(data, body["media_type"] or "")
     return full if weight(full) <= PAGE_BYTES else body | {"content_url": url}
+
+
+async def fetched(content: Content, blobs: Blobs) -> dict[str, Any]:
+    """The body of a `Fetched`. Content that is too large for JSON is put into the bucket, for as long as its link."""
+    body: dict[str, Any] = {"meta": {**content.meta, "attempts": 1, "content_type": content.media_type}}
+    if len(content.body) <= INLINE_BYTES:
+        full = _held(content.body, content.media_type) | body
+        if weight(full) <= PAGE_BYTES:
+            return full
+    key = answer_key(secrets.token_hex(16))
+    await blobs.put(key, content.body, content.media_type)
+    return {"content_url": await blobs.link(key, LINK_SECONDS)} | body
 
 
 async def read_content(slot: Slot, blobs: Blobs) -> bytes:
@@ -110,9 +126,25 @@ async def read_content(slot: Slot, blobs: Blobs) -> bytes:
     return data
 
 
+def json_response(
+    status: int, body: dict[str, Any], headers: dict[str, str | list[str]] | None = None
+) -> Response[Any]:
+    """A body as the answer that carries it."""
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return Response(status, content_type="application/json", body=text, headers=headers)
+
+
 def weight(body: dict[str, Any]) -> int:
     """What a body weighs in a Lambda answer, in bytes: as JSON, inside a JSON string."""
     return len(json.dumps(json.dumps(body, ensure_ascii=False), ensure_ascii=False).encode())
+
+
+def _held(data: bytes, media_type: str) -> dict[str, Any]:
+    """Content as the fields of a body that hold it."""
+    text = _text(data, media_type)
+    if text is None:
+        return {"content": base64.b64encode(data).decode(), "encoding": "base64"}
+    return {"content": text}
 
 
 def _text(data: bytes, media_type: str) -> str | None:

@@ -36,6 +36,11 @@ def content_key(job_id: str, index: int, lease: int) -> str:
     return f"{job_prefix(job_id)}{index}/{lease}"
 
 
+def answer_key(name: str) -> str:
+    """A content that was fetched at once and belongs to no job; the bucket's lifecycle removes it within days."""
+    return f"answers/{name}"
+
+
 def segment_key(job_id: str, number: int) -> str:
     """A segment of targets as submitted."""
     return f"{job_prefix(job_id)}specs/{number}"

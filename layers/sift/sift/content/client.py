@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import httpcore2
 import httpx2
@@ -13,6 +14,7 @@ import httpx2
 from sift.content.addresses import IPAddress
 from sift.content.codings import Unpacker
 from sift.content.guard import CheckedUrl, Guard
+from sift.content.hosts import blocked
 from sift.content.outgoing import Outgoing
 from sift.content.responses import (
     NOT_MODIFIED,
@@ -58,6 +60,8 @@ class Fetched:
     `content_type` is the header as sent ("" without one); `hops` are the URLs that redirected, in order; `warnings`
     are for the reader. `etag` and `last_modified` are the headers, fit to be sent back; None without one.
     `not_modified`: the caller's condition held, and there is no body.
+    `recovered` is set for an archived copy, as `meta.recovered` shows it; `url` and `final_url` are then addresses
+    of the page that it is a copy of. `headers` are the answer's.
     """
 
     body: bytes
@@ -70,6 +74,8 @@ class Fetched:
     etag: str | None = None
     last_modified: str | None = None
     not_modified: bool = False
+    headers: httpx2.Headers = field(default_factory=httpx2.Headers)
+    recovered: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,8 +105,19 @@ class GuardedClient:
         self._limits = limits or FetchLimits()
         self._timeouts = timeouts or PhaseTimeouts()
 
-    async def fetch(self, url: str, deadline_s: float, headers: Mapping[str, str] | None = None) -> Fetched:
-        """GET `url` and follow its redirects, each admitted again by the guard.
+    def with_limits(self, limits: FetchLimits) -> GuardedClient:
+        """The same client with other limits."""
+        return GuardedClient(self._guard, self._user_agent, self._tls, limits, self._timeouts)
+
+    async def fetch(
+        self,
+        url: str,
+        deadline_s: float,
+        headers: Mapping[str, str] | None = None,
+        *,
+        may_follow: Callable[[str], bool] | None = None,
+    ) -> Fetched:
+        """GET `url` and follow its redirects, each admitted again by the guard; `may_follow` narrows where they lead.
 
         `headers` are the caller's own, as `check_headers` gives them; they win over the client's.
 
@@ -111,7 +128,7 @@ class GuardedClient:
         outgoing = Outgoing(self._user_agent, SUPPORTED_CODINGS, headers or {})
         try:
             async with asyncio.timeout(deadline_s):
-                return await self._follow(url, outgoing, progress)
+                return await self._follow(url, outgoing, progress, may_follow)
         except TimeoutError as error:
             raise _timeout(progress.phase) from error
 
@@ -123,7 +140,9 @@ class GuardedClient:
         except TimeoutError as error:
             raise _timeout(progress.phase) from error
 
-    async def _follow(self, url: str, outgoing: Outgoing, progress: Progress) -> Fetched:
+    async def _follow(
+        self, url: str, outgoing: Outgoing, progress: Progress, may_follow: Callable[[str], bool] | None
+    ) -> Fetched:
         hops: list[str] = []
         downgraded = False
         while True:
@@ -136,6 +155,8 @@ class GuardedClient:
                         f"More than {self._limits.redirects} redirects.",
                         "Send the address that the redirects lead to.",
                     )
+                if may_follow is not None and not may_follow(answer):
+                    raise blocked()
                 hops.append(checked.url)
                 url = answer
                 downgraded = downgraded or (checked.scheme == "https" and url.lower().startswith("http:"))
@@ -152,6 +173,7 @@ class GuardedClient:
                 etag=read_validator(answer.head, "etag"),
                 last_modified=read_validator(answer.head, "last-modified"),
                 not_modified=answer.status == NOT_MODIFIED,
+                headers=answer.head,
             )
 
     async def _get(

@@ -137,6 +137,10 @@ class Guard:
         self._deny = deny or DenyList()
         self._ports = DEFAULT_PORTS | {entry.port for entry in self._allow if entry.port is not None}
 
+    def check(self, url: str) -> CheckedUrl:
+        """Check a URL without resolving its host; raises TargetFailed invalid_url or blocked_address."""
+        return check_url(url, self._ports)
+
     async def admit(self, url: str) -> tuple[CheckedUrl, list[IPAddress]]:
         """Check a URL and resolve its host once: the addresses that may be connected to, in order.
 

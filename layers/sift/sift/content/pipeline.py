@@ -13,6 +13,7 @@ from typing import Any
 from sift.clashes import find_clash
 from sift.content.addresses import parse_allow
 from sift.content.answers import Answerer
+from sift.content.archive import Archive, is_gone
 from sift.content.child import Crashed, ForkServer
 from sift.content.client import Fetched, FetchLimits, GuardedClient
 from sift.content.denials import parse_deny
@@ -35,6 +36,7 @@ class PipelineSettings:
 
     `guard_allow`: `address-or-cidr[:port]`, comma-separated; "" is the public internet and nothing beyond.
     `guard_deny`: host names, addresses and CIDRs, comma-separated, that are refused all the same.
+    `archive_api`, `archive_replay`: where `recover` asks for copies and reads them; "" is no recovery.
     `ca_file`: certificates to trust in place of the bundled ones, for networks with their own authority.
     `children`: documents parsed at the same time; each may use `child.memory_bytes`, so their sum
     must fit the function's memory. `extract_s`: wall seconds for one document.
@@ -43,6 +45,8 @@ class PipelineSettings:
     guard_allow: str = ""
     guard_deny: str = ""
     user_agent: str = "sift/0.1"
+    archive_api: str = ""
+    archive_replay: str = ""
     ca_file: str | None = None
     limits: FetchLimits = field(default_factory=FetchLimits)
     timeouts: PhaseTimeouts = field(default_factory=PhaseTimeouts)
@@ -80,6 +84,7 @@ class Pipeline:
         self._client = GuardedClient(
             guard, settings.user_agent, make_tls_context(settings.ca_file), settings.limits, settings.timeouts
         )
+        self._archive = Archive(guard, self._client, settings.archive_api, settings.archive_replay)
         self._extractor = extractor or ForkServer(
             "sift.content.extraction:extract",
             PRELOAD,
@@ -88,9 +93,12 @@ class Pipeline:
             output_bytes=settings.output_bytes,
         )
 
-    async def run(self, url: str, options: FetchOptions, deadline_s: float) -> Content:
+    async def run(
+        self, url: str, options: FetchOptions, deadline_s: float, *, gone: TargetFailed | None = None
+    ) -> Content:
         """Fetch and read one target within `deadline_s` seconds, whatever happens.
 
+        `gone` is why the page is given up: it is not asked for again, only an archived copy of it, if `recover` is set.
         Raises TargetFailed with a target code (`meta` then holds what is known) or TargetBusy.
         """
         started = time.monotonic()
@@ -102,7 +110,7 @@ class Pipeline:
             async with asyncio.timeout(deadline_s):
                 if options.mode != "raw" or options.filters:
                     self._extractor.start()  # it loads its libraries while the page is on its way
-                fetched = await self._client.fetch(url, deadline_s, options.headers)
+                fetched = await self._fetch(url, options, deadline_s, gone)
                 meta = self._describe(fetched)
                 if fetched.not_modified:
                     return Content(b"", "text/plain; charset=utf-8", meta | {"elapsed_ms": _since(started)})
@@ -128,6 +136,18 @@ class Pipeline:
         if self._own_resolver is not None:
             self._own_resolver.close()
 
+    async def _fetch(self, url: str, options: FetchOptions, deadline_s: float, gone: TargetFailed | None) -> Fetched:
+        """The page, or an archived copy of one that is gone."""
+        started = time.monotonic()
+        try:
+            if gone is not None:
+                raise gone
+            return await self._client.fetch(url, deadline_s, options.headers)
+        except TargetFailed as error:
+            if not (options.recover and is_gone(error)):
+                raise
+            return await self._archive.recover(url, error, deadline_s - (time.monotonic() - started))
+
     def _describe(self, fetched: Fetched) -> dict[str, Any]:
         return {
             "url": fetched.url,
@@ -144,6 +164,7 @@ class Pipeline:
             "matches": None,
             "truncated": False,
             "redirects": list(fetched.hops),
+            "recovered": fetched.recovered,
             "fetched_at": self._now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "warnings": list(fetched.warnings),
         }

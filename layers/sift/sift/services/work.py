@@ -38,9 +38,14 @@ _log = logging.getLogger(__name__)
 
 
 class Fetch(Protocol):
-    """Fetches one URL within `deadline_s` seconds. Raises TargetFailed or TargetBusy."""
+    """Fetches one URL within `deadline_s` seconds. Raises TargetFailed or TargetBusy.
 
-    def __call__(self, url: str, options: Mapping[str, Any], deadline_s: float) -> Awaitable[Content]: ...
+    `gone` is why the page is given up: only an archived copy is looked for then, and without one `gone` is raised.
+    """
+
+    def __call__(
+        self, url: str, options: Mapping[str, Any], deadline_s: float, *, gone: TargetFailed | None = None
+    ) -> Awaitable[Content]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +196,13 @@ class Worker:
         suspects.append(claimed.received)
         return True
 
-    async def _run(self, claimed: Claimed, deadline_s: float) -> bool:
+    async def _run(self, claimed: Claimed, deadline_s: float, gone: TargetFailed | None = None) -> bool:
         message, state = claimed.message, claimed.state
         began = self._clock.now_ms()
         try:
-            content = await self._fetch(message.url, message.options, deadline_s)
+            content = await self._fetch(message.url, message.options, deadline_s, gone=gone)
         except TargetBusy as busy:
-            return await self._busy(claimed, busy)
+            return await self._busy(claimed, busy, deadline_s - (self._clock.now_ms() - began) / 1000)
         except TargetFailed as error:
             return await self._finish(claimed, self._failure(claimed, error))
         except Unavailable:
@@ -229,7 +234,7 @@ class Worker:
         await self._advancer.advance(job_id, changed.state, after_finish=True)
         return True
 
-    async def _busy(self, claimed: Claimed, busy: TargetBusy) -> bool:
+    async def _busy(self, claimed: Claimed, busy: TargetBusy, left_s: float) -> bool:
         now = self._clock.now_ms()
         since = claimed.entry.busy_since or now
         wait = busy_wait((now - since) / 1000, busy.retry_after, self._random.random())
@@ -240,6 +245,8 @@ class Worker:
                 busy.hint,
                 status=busy.status,
             )
+            if claimed.message.options.get("recover"):
+                return await self._run(claimed, max(0.0, left_s), gone=error)
             return await self._finish(claimed, self._failure(claimed, error))
         # The wait is in the table too: a copy of the message must not cut it short.
         if not await self._hand_back(claimed, now + round(wait * 1000), since):
