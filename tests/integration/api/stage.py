@@ -155,7 +155,7 @@ class Stage:
 
     def send(self, event: dict[str, Any]) -> Reply:
         """Invoke the function of the route; its answer has to pass Lambda."""
-        name = "fetch_now" if event["routeKey"] == "POST /v1/fetch" else "api"
+        name = "fetch_now" if event.get("routeKey") == "POST /v1/fetch" else "api"
         answer = self.deployment.functions[name].lambda_handler(event, context())
         size = len(json.dumps(answer, ensure_ascii=False).encode())  # as Lambda's runtime does since Python 3.12
         headers = {name.lower(): value for name, value in answer.get("headers", {}).items()}

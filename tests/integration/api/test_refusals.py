@@ -115,8 +115,8 @@ def test_a_target_that_is_no_object(stage: Stage, target: Any) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {"targets": [{"url": URL, "options": {"mode": "links"}}]},
-        {"targets": [{"url": URL, "options": {"mode": "meta"}}]},
+        {"targets": [{"url": URL, "options": {"mode": "best"}}]},
+        {"targets": [{"url": URL, "options": {"proxy": "x"}}]},
         {"targets": [{"url": URL, "options": {"grep": "(x"}}]},
         {"targets": [{"url": URL, "options": {"jq": "." * 5_000}}]},
         {"targets": [{"url": URL, "options": {"headers": {"Host": "a"}}}]},
