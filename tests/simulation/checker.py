@@ -94,6 +94,7 @@ class Checker:
                     broken("pause", f"{job_id} is paused while {index} runs")
         if old.status == "paused" and new.status == "queued":
             self.ledger.jobs[job_id].resumed = self._world.loop.time()
+            self.ledger.jobs[job_id].resumed_by = invocation
             self.ledger.jobs[job_id].out = frozenset(old.flight)
 
     def _sets(self) -> None:
@@ -216,6 +217,8 @@ class Checker:
         state = self._world.backend.view().states.get(job_id)
         if invocation.faulty or state is None or state.status not in ACTIVE or not self._world.scenario.clocks_agree:
             return
+        if self.ledger.jobs[job_id].resumed_by is not invocation:
+            return  # paused and resumed again in between: the messages are that one's to send
         for index in sorted(state.flight.keys() & self.ledger.jobs[job_id].out):
             target, entry = (job_id, index), state.flight[index]
             if entry.until + 10_000 > self._world.now_ms() and entry.claims:

@@ -32,6 +32,7 @@ class Job:
     ended_as: str | None = None
     announced: int = 0
     resumed: float = -1.0
+    resumed_by: Invocation | None = None
     #: What was out when it was resumed.
     out: frozenset[int] = frozenset()
 
