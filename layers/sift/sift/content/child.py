@@ -79,8 +79,8 @@ class ForkServer:
         self._reports = b""
         self._children: dict[int, _Child] = {}
         self._number = 0
-        self.last_peak_bytes = 0
-        """The most memory that the child which ended last had in use, what it shares with the server included."""
+        self.last: Ending | None = None
+        """How the child that ended last did, and what it used."""
 
     @property
     def pid(self) -> int | None:
@@ -134,9 +134,8 @@ class ForkServer:
         within_s = wall_s if within_s is None else within_s
         ends_at = time.monotonic() + within_s
         async with self._turn(within_s / 2):
-            wall_s = min(wall_s, ends_at - time.monotonic())
             try:
-                async with asyncio.timeout(wall_s):
+                async with asyncio.timeout(ends_at - time.monotonic()):
                     for _ in range(2):
                         with contextlib.suppress(_ServerGone):
                             return await self._run_once(frames.pack(head), body, wall_s)
@@ -172,12 +171,14 @@ class ForkServer:
                 with theirs:
                     self._order(frames.RUN, number, int(wall_s * 1000), [theirs.fileno()])
                 # No document goes to a child that could not be killed if the document had it kill the server.
+                # Nor does its time run while the server still prepares itself.
                 await child.started
-                answer = await self._converse(ours, head, body)
-                ending = await child.ending
+                async with asyncio.timeout(wall_s):
+                    answer = await self._converse(ours, head, body)
+                    ending = await child.ending
             if ending.what == _GONE:
                 raise _ServerGone
-            self.last_peak_bytes = ending.peak_kib * 1024
+            self.last = ending
             return judge(answer, ending)
         finally:
             # Whoever waits for the end and is cancelled cancels that future: the child then lives on.
@@ -223,7 +224,7 @@ class ForkServer:
             return
         self._reports += data
         while len(self._reports) >= frames.REPORT.size:
-            number, what, value, peak_kib = frames.REPORT.unpack_from(self._reports)
+            number, what, value, *used = frames.REPORT.unpack_from(self._reports)
             self._reports = self._reports[frames.REPORT.size :]
             child = self._children.get(number)
             if child is None:
@@ -232,7 +233,7 @@ class ForkServer:
                 _settle(child.started, value)
             else:
                 _settle(child.started, 0)
-                _settle(child.ending, Ending(what, value, peak_kib))
+                _settle(child.ending, Ending(what, value, *used))
 
     def _drop(self) -> None:
         """Forget the server: its socket closes, which ends it, and every document with it is given back."""
@@ -249,7 +250,7 @@ class ForkServer:
                 if child.started.done() and not child.started.cancelled() and (pid := child.started.result()):
                     kill(pid)  # it dies with the server, unless a document took it over
                 _settle(child.started, 0)
-                _settle(child.ending, Ending(_GONE, 0, 0))
+                _settle(child.ending, Ending(_GONE, 0))
 
 
 def _settle(future: asyncio.Future[T], value: T) -> None:

@@ -24,11 +24,12 @@ class Crashed(TargetFailed):
 
 
 class Ending(NamedTuple):
-    """A fork server's last report of a child: ENDED, OVERDUE or REFUSED, its wait status, the most KiB it used."""
+    """A fork server's last report of a child: ENDED, OVERDUE or REFUSED, its wait status, and what it used."""
 
     what: int
     status: int
-    peak_kib: int
+    peak_kib: int = 0
+    cpu_ms: int = 0
 
 
 def judge(answer: bytes | bytearray, ending: Ending) -> tuple[dict[str, Any], bytes]:

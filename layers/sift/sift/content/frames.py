@@ -10,8 +10,9 @@ from typing import Any
 ORDER = struct.Struct("!III")
 RUN, KILL = 1, 2
 
-# Fork server -> handler: document number, what happened, a value, the most memory it used in KiB (shared included).
-REPORT = struct.Struct("!IIII")
+# Fork server -> handler: document number, what happened, a value; then what the child used: the most memory in KiB
+# (with what it shares), and processor time in milliseconds.
+REPORT = struct.Struct("!IIIII")
 STARTED, ENDED, OVERDUE, REFUSED = 1, 2, 3, 4
 """STARTED: the value is the child's process id. ENDED, OVERDUE (the wall limit ended it): the value is the wait status
 as os.waitpid gives it. REFUSED: the system has no process to give."""

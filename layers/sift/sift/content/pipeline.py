@@ -51,7 +51,7 @@ class PipelineSettings:
     timeouts: PhaseTimeouts = field(default_factory=PhaseTimeouts)
     child: ChildLimits = field(default_factory=ChildLimits)
     children: int = 2
-    extract_s: float = 30.0
+    extract_s: float = 9.0
     output_bytes: int = 64 * 1024 * 1024
 
 
@@ -180,9 +180,9 @@ class Pipeline:
             "engine": "pdfium",
             "filters": options.filters,
         }
-        wall_s, until = self._settings.extract_s, time.monotonic() + left_s
+        started = time.monotonic()
         try:
-            answer, body = await self._extractor.run(head, fetched.body, wall_s, left_s)
+            answer, body = await self._extractor.run(head, fetched.body, self._settings.extract_s, left_s)
         except Crashed as crash:
             # jq aborts where memory runs out, and with it the child; before it, a JSON document is only decoded.
             if crash.signal == OVERTIME or options.jq is not None:
@@ -196,8 +196,9 @@ class Pipeline:
             if kind != "pdf":
                 raise
             # pdfium aborts where memory runs out; pypdf counts for itself and says what is wrong.
-            head["engine"], left_s = "pypdf", until - time.monotonic()
-            answer, body = await self._extractor.run(head, fetched.body, wall_s, left_s)
+            spent_s, head["engine"] = time.monotonic() - started, "pypdf"
+            wall_s = max(1.0, self._settings.extract_s - spent_s)
+            answer, body = await self._extractor.run(head, fetched.body, wall_s, left_s - spent_s)
         except TargetFailed as error:
             if options.jq is not None and error.code == "too_large":
                 raise overtime() from error

@@ -40,7 +40,7 @@ class ChildLimits:
     """
 
     memory_bytes: int = 768 * 1024 * 1024
-    cpu_s: int = 20
+    cpu_s: int = 8
     descriptors: int = 0
     processes: int = 0
 
@@ -180,7 +180,8 @@ class _Server:
             if child is not None:
                 # macOS counts in bytes, Linux in KiB.
                 peak_kib = usage.ru_maxrss // (1024 if sys.platform == "darwin" else 1)
-                self._report(child.number, frames.OVERDUE if child.overdue else frames.ENDED, status, peak_kib)
+                cpu_ms = int((usage.ru_utime + usage.ru_stime) * 1000)
+                self._report(child.number, frames.OVERDUE if child.overdue else frames.ENDED, status, peak_kib, cpu_ms)
 
     def _end_strays(self) -> None:
         """Kill what a child forked, took out of its group and left behind: it comes to this process as to its parent.
@@ -193,8 +194,8 @@ class _Server:
             for pid in strays:
                 kill(pid)
 
-    def _report(self, number: int, what: int, value: int = 0, peak_kib: int = 0) -> None:
-        self._control.sendall(frames.REPORT.pack(number, what, value, peak_kib))
+    def _report(self, number: int, what: int, value: int = 0, peak_kib: int = 0, cpu_ms: int = 0) -> None:
+        self._control.sendall(frames.REPORT.pack(number, what, value, peak_kib, cpu_ms))
 
 
 def run_document(channel: socket.socket, run: Entry) -> None:
