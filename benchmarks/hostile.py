@@ -117,7 +117,8 @@ async def main(groups: list[str]) -> None:
     print("| kind | document | outcome | s | CPU s | child MB | worker + MB |\n|---|---|---|---:|---:|---:|---:|")
     over = []
     async for case, found in run([case for case in cases() if not groups or case.group in groups]):
-        used = f"{found.seconds:.2f} | {found.cpu_seconds:.2f} | {found.child_bytes // _MIB} | {found.worker_bytes // _MIB}"
+        times = f"{found.seconds:.2f} | {found.cpu_seconds:.2f}"
+        used = f"{times} | {found.child_bytes // _MIB} | {found.worker_bytes // _MIB}"
         print(f"| {case.group} | {case.name} | {found.outcome} | {used} |", flush=True)
         if found.seconds > MOST_SECONDS or found.child_bytes > limit:
             over.append(case.name)
