@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
 import os
+import resource
 import signal
+import socket
 import time
 from typing import Any
+
+
+def prepare() -> None:
+    """Called once by the fork server that runs `act`."""
+    import jq  # noqa: F401 - children import nothing
+
+    os.environ["PREPARED"] = "yes"
+
+
+def refuse_first_fork() -> None:
+    """Let the server that this is called in be refused one process."""
+    fork = os.fork
+
+    def refuse() -> int:
+        os.fork = fork
+        raise BlockingIOError
+
+    os.fork = refuse
 
 
 def act(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
@@ -46,17 +67,34 @@ def act(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
         if os.fork() == 0:
             time.sleep(60)
         time.sleep(60)
+    if act == "flee":
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(60)
+        return {}, b""
+    if act == "silent":
+        os.closerange(3, 64)
+        time.sleep(60)
     if act == "kill-server":
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(60)
-    if act == "write":
-        return {"error": _attempt(lambda: _write(head["path"]))}, b""
-    if act == "read":
-        return {"error": _attempt(lambda: _read(head["path"]))}, b""
-    if act == "limits":
-        import resource
-
-        return {"memory": resource.getrlimit(resource.RLIMIT_AS)[0], "parent": os.getppid()}, b""
+    if act == "outlive-server":
+        ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)  # takes back the signal at its parent's death
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
+    if act == "jq":
+        return {}, _run_jq(str(head["program"]), body)
+    if act == "try":
+        return {"error": _attempt(head["what"], head.get("of"))}, b""
+    if act == "scan":
+        return {"found": _scan(head["marker"].encode(), head["digest"])}, b""
+    if act == "state":
+        return {
+            "memory": resource.getrlimit(resource.RLIMIT_AS)[0],
+            "server": os.getppid(),
+            "pid": os.getpid(),
+            "descriptors": [fd for fd in range(256) if _is_open(fd)],
+        }, b""
     return {}, b""
 
 
@@ -64,19 +102,70 @@ def act_again(head: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     return act_again(head)
 
 
-def _attempt(action: Any) -> str:
+def _run_jq(program: str, body: bytes) -> bytes:
+    import jq
+
+    signal.setitimer(signal.ITIMER_PROF, 1.0)
+    return "\n".join(map(str, jq.compile(program).input_text(body.decode()))).encode()
+
+
+def _is_open(fd: int) -> bool:
+    with contextlib.suppress(OSError):
+        os.fstat(fd)
+        return True
+    return False
+
+
+def _attempt(what: str, of: Any) -> str:
+    """Name of the error that an attempt ends in; "" when it succeeds."""
     try:
-        action()
-    except OSError as error:
+        {
+            "read": lambda: os.read(os.open(of, os.O_RDONLY), 1),
+            "follow": lambda: os.readlink(of),
+            "write": lambda: os.write(os.open(of, os.O_WRONLY | os.O_CREAT), b"x"),
+            "connect": lambda: socket.socket().connect(tuple(of)),
+            "close and connect": lambda: (os.close(0), socket.socket().connect(tuple(of))),
+            "raise limits": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)),
+            "import": lambda: __import__(of),
+            "fork": lambda: os.fork() or os._exit(0),
+            "trace": lambda: _trace(of),
+            "read memory": lambda: _read_memory(*of),
+        }[what]()
+    except (OSError, ValueError, ImportError) as error:
         return type(error).__name__
     return ""
 
 
-def _write(path: str) -> None:
-    with open(path, "wb") as file:
-        file.write(b"x")
+def _trace(pid: int) -> None:
+    """PTRACE_SEIZE of another process."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.ptrace(0x4206, pid, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "ptrace")
 
 
-def _read(path: str) -> None:
-    with open(path, "rb") as file:
-        file.read(1)
+def _read_memory(pid: int, address: int) -> None:
+    """process_vm_readv of a few bytes of another process."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    here = ctypes.create_string_buffer(8)
+    spans = [(ctypes.c_size_t * 2)(ctypes.addressof(here), 8), (ctypes.c_size_t * 2)(address, 8)]
+    if libc.process_vm_readv(pid, spans[0], ctypes.c_ulong(1), spans[1], ctypes.c_ulong(1), ctypes.c_ulong(0)) < 0:
+        raise OSError(ctypes.get_errno(), "process_vm_readv")
+
+
+def _scan(marker: bytes, digest: str) -> int:
+    """How often `marker`, and after it 16 bytes with this SHA-256, stands in any memory of this process.
+
+    The rest of the secret is told by its digest only, so that what this function was told does not count.
+    """
+    found = 0
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        regions = [line.split() for line in file]
+    for span, access, *_, name in regions:
+        if not access.startswith("r") or name in ("[vvar]", "[vsyscall]", "[vvar_vclock]"):
+            continue
+        start, end = (int(text, 16) for text in span.split("-"))
+        for begin in range(start, end, 1 << 20):
+            piece = ctypes.string_at(begin, min(end - begin, (1 << 20) + 64))
+            for part in piece.split(marker)[1:]:
+                found += hashlib.sha256(part[:16]).hexdigest() == digest
+    return found

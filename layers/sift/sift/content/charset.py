@@ -81,7 +81,7 @@ def _codec(label: str) -> str | None:
     label = label.lower()
     try:
         found = codecs.lookup(_ALIASES.get(label, label))
-    except (LookupError, ValueError):
+    except (LookupError, ValueError, OSError):  # OSError: a child may not load what Python takes for a codec
         return None
     # `_is_text_encoding` is how Python itself keeps base64 and zlib out of bytes.decode.
     if found.name in _REFUSED or not getattr(found, "_is_text_encoding", True):

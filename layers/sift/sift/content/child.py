@@ -1,57 +1,67 @@
-"""The handler's side of the fork server: starts it, hands it documents, and turns every bad end into a typed error."""
+"""The handler's side of the fork server: starts it, hands it documents, and outlives whatever becomes of either."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import logging
 import os
-import signal
 import socket
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
 from sift.content import frames
-from sift.content.sandbox import ChildLimits, close_to_others
-from sift.errors import TargetFailed
+from sift.content.endings import Crashed, Ending, judge, too_slow
+from sift.content.sandbox import ChildLimits, close_to_others, kill
+from sift.errors import TargetBusy, TargetFailed
+
+__all__ = ["Crashed", "ForkServer"]
 
 _BOOT = (
     "import sys, json; settings = json.loads(sys.argv[1]); sys.path[:] = settings['path']; "
     "from sift.content.sandbox import main; main(sys.argv[1])"
 )
 
+#: In place of a last report: the server ended before it could give one.
+_GONE = 0
 
-class Crashed(TargetFailed):
-    """A child died of a signal while it held the document: a caller with another parser may try that one.
+T = TypeVar("T")
 
-    `signal` is its number.
-    """
-
-    def __init__(self, signal: int) -> None:
-        self.signal = signal
-        super().__init__("damaged", "The document broke its reader.", "Use mode raw to get the bytes.")
+_log = logging.getLogger(__name__)
 
 
 class _ServerGone(Exception):
     """The fork server ended while a document was with it."""
 
 
+@dataclass
+class _Child:
+    """A document's child as far as reports tell: its process id, and how it ended."""
+
+    started: asyncio.Future[int]
+    ending: asyncio.Future[Ending]
+
+
 class ForkServer:
     """A process that parses documents in children of its own, at most `parallel` at a time.
 
-    `entry` is `module:function` with the signature of `sandbox.Entry`; `preload` are modules the server
-    imports before it forks. It starts with the first document (or `start`) and again whenever it died.
+    `entry` is `module:function` with the signature of `sandbox.Entry`; `prepare` is `module:function` without
+    arguments, called once before the first child: children open no file and import nothing, so all that they need
+    has to be there by then. It starts with the first document (or `start`) and again whenever it died.
     Belongs to one event loop.
     """
 
     def __init__(
         self,
         entry: str,
-        preload: Sequence[str] = (),
+        prepare: str | None = None,
         limits: ChildLimits | None = None,
         *,
         parallel: int = 2,
@@ -59,7 +69,7 @@ class ForkServer:
         path: Sequence[str] | None = None,
     ) -> None:
         self._entry = entry
-        self._preload = list(preload)
+        self._prepare = prepare
         self._limits = limits or ChildLimits()
         self._turns = asyncio.Semaphore(parallel)
         self._output_bytes = output_bytes
@@ -67,8 +77,10 @@ class ForkServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._reports = b""
-        self._exits: dict[int, asyncio.Future[tuple[int, bool]]] = {}
+        self._children: dict[int, _Child] = {}
         self._number = 0
+        self.last: Ending | None = None
+        """How the child that ended last did, and what it used."""
 
     @property
     def pid(self) -> int | None:
@@ -83,13 +95,14 @@ class ForkServer:
         if self._control is not None and self._process is not None and self._process.poll() is None:
             return
         self._drop()
-        close_to_others()
+        if not close_to_others():
+            _log.warning("this process could not be closed to its children")
         ours, theirs = socket.socketpair()
         settings = {
             "path": list(self._path or [os.path.abspath(entry) for entry in sys.path]),
             "control": theirs.fileno(),
             "entry": self._entry,
-            "preload": self._preload,
+            "prepare": self._prepare,
             "limits": asdict(self._limits),
         }
         try:
@@ -109,60 +122,84 @@ class ForkServer:
         self._control = ours
         asyncio.get_running_loop().add_reader(ours.fileno(), self._on_report)
 
-    async def run(self, head: dict[str, Any], body: bytes, wall_s: float) -> tuple[dict[str, Any], bytes]:
-        """Have a child work on one document within `wall_s` seconds; a server that died is started once more.
+    async def run(
+        self, head: dict[str, Any], body: bytes, wall_s: float, within_s: float | None = None
+    ) -> tuple[dict[str, Any], bytes]:
+        """Have a child work on one document for `wall_s` seconds, `within_s` seconds from now (`wall_s` unless told).
 
-        Raises TargetFailed: timeout, too_large, damaged (`Crashed` when a signal ended it), crashed.
+        At most half of `within_s` is spent on waiting for a turn: what is not read for lack of one is TargetBusy and
+        no fault of the document. A server that died is started once more.
+        Raises TargetFailed: timeout, too_large, damaged (`Crashed` when a signal ended it), crashed; or TargetBusy.
         """
-        message = frames.pack(head, body)
-        try:
-            async with asyncio.timeout(wall_s), self._turns:
-                for _ in range(2):
-                    with contextlib.suppress(_ServerGone):
-                        return await self._run_once(message, wall_s)
-        except TimeoutError as error:
-            raise _too_slow() from error
+        within_s = wall_s if within_s is None else within_s
+        ends_at = time.monotonic() + within_s
+        async with self._turn(within_s / 2):
+            try:
+                async with asyncio.timeout(ends_at - time.monotonic()):
+                    for _ in range(2):
+                        with contextlib.suppress(_ServerGone):
+                            return await self._run_once(frames.pack(head), body, wall_s)
+            except TimeoutError as error:
+                raise too_slow() from error
         raise _not_running()
 
     async def aclose(self) -> None:
         """End the server and its children."""
         self._drop()
 
-    async def _run_once(self, message: bytes, wall_s: float) -> tuple[dict[str, Any], bytes]:
+    @asynccontextmanager
+    async def _turn(self, patience_s: float) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(patience_s):
+                await self._turns.acquire()
+        except TimeoutError as error:
+            raise TargetBusy("The worker had no time to read the document.") from error
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    async def _run_once(self, head: bytes, body: bytes, wall_s: float) -> tuple[dict[str, Any], bytes]:
         self.start()
         self._number = number = (self._number + 1) % 2**32
         loop = asyncio.get_running_loop()
-        ended = self._exits[number] = loop.create_future()
+        child = self._children[number] = _Child(loop.create_future(), loop.create_future())
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         try:
             with ours:
                 with theirs:
                     self._order(frames.RUN, number, int(wall_s * 1000), [theirs.fileno()])
-                answer = await self._converse(ours, message)
-                status, overdue = await ended
-            return _judge(answer, status, overdue)
+                # No document goes to a child that could not be killed if the document had it kill the server.
+                # Nor does its time run while the server still prepares itself.
+                await child.started
+                async with asyncio.timeout(wall_s):
+                    answer = await self._converse(ours, head, body)
+                    ending = await child.ending
+            if ending.what == _GONE:
+                raise _ServerGone
+            self.last = ending
+            return judge(answer, ending)
         finally:
-            if not ended.done():
+            # Whoever waits for the end and is cancelled cancels that future: the child then lives on.
+            if not child.ending.done() or child.ending.cancelled():
                 with contextlib.suppress(_ServerGone):
                     self._order(frames.KILL, number, 0)
-            elif not ended.cancelled():
-                ended.exception()
-            self._exits.pop(number, None)
+            self._children.pop(number, None)
 
-    async def _converse(self, channel: socket.socket, message: bytes) -> bytes:
+    async def _converse(self, channel: socket.socket, head: bytes, body: bytes) -> bytearray:
         loop = asyncio.get_running_loop()
-        parts, size = [], 0
+        answer = bytearray()
         # A child that dies early resets the stream; how it ended is told by the server.
         with contextlib.suppress(ConnectionError):
-            await loop.sock_sendall(channel, message)
+            await loop.sock_sendall(channel, head)
+            await loop.sock_sendall(channel, body)
             channel.shutdown(socket.SHUT_WR)
             while part := await loop.sock_recv(channel, 1 << 18):
-                size += len(part)
-                if size > self._output_bytes:
+                answer += part
+                if len(answer) > self._output_bytes:
                     raise TargetFailed("too_large", f"The content is over {self._output_bytes} bytes.")
-                parts.append(part)
-        return b"".join(parts)
+        return answer
 
     def _order(self, verb: int, number: int, wall_ms: int, fds: Sequence[int] = ()) -> None:
         if self._control is None:
@@ -186,12 +223,17 @@ class ForkServer:
             self._drop()
             return
         self._reports += data
-        while len(self._reports) >= frames.EXIT.size:
-            number, status, overdue = frames.EXIT.unpack_from(self._reports)
-            self._reports = self._reports[frames.EXIT.size :]
-            ended = self._exits.get(number)
-            if ended is not None and not ended.done():
-                ended.set_result((status, bool(overdue)))
+        while len(self._reports) >= frames.REPORT.size:
+            number, what, value, *used = frames.REPORT.unpack_from(self._reports)
+            self._reports = self._reports[frames.REPORT.size :]
+            child = self._children.get(number)
+            if child is None:
+                continue
+            if what == frames.STARTED:
+                _settle(child.started, value)
+            else:
+                _settle(child.started, 0)
+                _settle(child.ending, Ending(what, value, *used))
 
     def _drop(self) -> None:
         """Forget the server: its socket closes, which ends it, and every document with it is given back."""
@@ -201,11 +243,19 @@ class ForkServer:
             control.close()
         process, self._process = self._process, None
         if process is not None:
-            process.kill()  # its children die with it
+            process.kill()
             process.wait()
-        for ended in self._exits.values():
-            if not ended.done():
-                ended.set_exception(_ServerGone())
+        for child in self._children.values():
+            if not child.ending.done():
+                if child.started.done() and not child.started.cancelled() and (pid := child.started.result()):
+                    kill(pid)  # it dies with the server, unless a document took it over
+                _settle(child.started, 0)
+                _settle(child.ending, Ending(_GONE, 0))
+
+
+def _settle(future: asyncio.Future[T], value: T) -> None:
+    if not future.done():
+        future.set_result(value)
 
 
 def _environment() -> dict[str, str]:
@@ -214,26 +264,5 @@ def _environment() -> dict[str, str]:
     return {"LD_LIBRARY_PATH": directory} if sysconfig.get_config_var("Py_ENABLE_SHARED") and directory else {}
 
 
-def _judge(answer: bytes, status: int, overdue: bool) -> tuple[dict[str, Any], bytes]:
-    code = os.waitstatus_to_exitcode(status)
-    if overdue or code == -signal.SIGXCPU:
-        raise _too_slow()
-    # The child's own word, or the kernel's when the whole machine ran out.
-    if code in (frames.OUT_OF_MEMORY, -signal.SIGKILL):
-        raise TargetFailed("too_large", "The document needs more memory than it may use.")
-    if code < 0:
-        raise Crashed(-code)
-    if code != 0:
-        raise TargetFailed("damaged", "The document cannot be read.", "Use mode raw to get the bytes.")
-    try:
-        return frames.unpack(answer)
-    except ValueError as error:
-        raise TargetFailed("damaged", "The document cannot be read.", "Use mode raw to get the bytes.") from error
-
-
 def _not_running() -> TargetFailed:
     return TargetFailed("crashed", "The document's reader could not be kept running.", "Submit it again.")
-
-
-def _too_slow() -> TargetFailed:
-    return TargetFailed("timeout", "The document took too long to read.", "Use mode raw to get the bytes.")

@@ -14,6 +14,10 @@ from sift.content.metadata import read_head
 # Browsers and turbohtml stop at 512 levels, libxml2 (under trafilatura) loses what lies below 256.
 MAX_DEPTH = 200
 MAX_ATTRIBUTES = 256
+# Elements and texts of a page; what comes after them is left out. The largest of 520 real pages has 20,000.
+MAX_NODES = 400_000
+# What all cells of a page together may cover by their spans: a few thousand cells can ask for billions.
+MAX_SPANNED = 50_000
 
 _DROPPED = frozenset(
     "script style template svg math iframe object embed canvas noscript "  # noqa: SIM905 - reads as a list of names
@@ -79,6 +83,7 @@ class Element:
 class Page:
     """A parsed page: its body, what its head says, and whether it had to be flattened to fit the bounds.
 
+    `nodes`: how many elements and texts of it were read; `MAX_NODES` where the rest is missing.
     `head`: what it says of itself, see `sift.content.metadata`. `is_article`: its Open Graph type says so.
     `from_noscript`: its text is the one for readers without scripts.
     """
@@ -92,6 +97,7 @@ class Page:
     flattened: bool
     from_noscript: bool
     head: dict[str, str] = field(default_factory=dict)
+    nodes: int = 0
 
 
 def parse_page(html: str, url: str) -> Page:
@@ -107,12 +113,12 @@ def parse_page(html: str, url: str) -> Page:
     )
     title = document.find("title")
     source = document.find("body") or root
-    body, flattened = _build(source, _DROPPED)
+    body, flattened, nodes = _build(source, _DROPPED)
     unscripted = sum(len(node.text) for node in document.find_all("noscript"))
     from_noscript = unscripted > len(collapse(body.text()))
     if from_noscript:
         # A page that scripts build may carry its text for readers without them.
-        body, flattened = _build(source, _DROPPED - {"noscript"})
+        body, flattened, nodes = _build(source, _DROPPED - {"noscript"})
     return Page(
         body=body,
         base=base,
@@ -126,6 +132,7 @@ def parse_page(html: str, url: str) -> Page:
         flattened=flattened,
         from_noscript=from_noscript,
         head=read_head(document, base),
+        nodes=nodes,
     )
 
 
@@ -134,14 +141,17 @@ def _attribute(node: Any, name: str) -> str:
     return (" ".join(value) if isinstance(value, list) else value or "").strip()
 
 
-def _build(source: Any, dropped: frozenset[str]) -> tuple[Element, bool]:
+def _build(source: Any, dropped: frozenset[str]) -> tuple[Element, bool, int]:
+    """The tree, whether it was flattened, and how many nodes went into it."""
     body = Element("body", {})
     if source is None:
-        return body, False
+        return body, False, 0
     flattened = False
+    nodes = spanned = 0
     # An element below the depth limit goes, what it holds is hung up at the limit.
     waiting: list[tuple[Any, Element, int]] = [(child, body, 1) for child in reversed(list(source.children))]
-    while waiting:
+    while waiting and nodes < MAX_NODES:
+        nodes += 1
         node, parent, depth = waiting.pop()
         tag = getattr(node, "tag", None)
         if tag is None:
@@ -156,6 +166,8 @@ def _build(source: Any, dropped: frozenset[str]) -> tuple[Element, bool]:
             name: " ".join(value) if isinstance(value, list) else value or ""
             for name, value in list(raw.items())[:MAX_ATTRIBUTES]
         }
+        if "colspan" in attrs or "rowspan" in attrs:
+            spanned += _span(attrs.get("colspan", "")) * _span(attrs.get("rowspan", ""))
         below = list(reversed(list(node.children)))
         if depth > MAX_DEPTH and below:
             parent.children.append(" ")
@@ -168,7 +180,16 @@ def _build(source: Any, dropped: frozenset[str]) -> tuple[Element, bool]:
             while above is not None and not above.holds_block:
                 above.holds_block, above = True, above.parent
         waiting += [(child, element, depth + 1) for child in below]
-    return body, flattened
+    if spanned > MAX_SPANNED:
+        for element in body.walk():
+            for name in ("colspan", "rowspan"):
+                element.attrs.pop(name, None)
+    return body, bool(flattened or waiting or spanned > MAX_SPANNED), nodes
+
+
+def _span(value: str) -> int:
+    """A span as browsers read it: 1 without a number, never over 65,534."""
+    return min(max(int(value), 1), 65_534) if value.isdecimal() and len(value) < 9 else 1
 
 
 class _Closer(str):

@@ -10,8 +10,12 @@ from typing import Any
 ORDER = struct.Struct("!III")
 RUN, KILL = 1, 2
 
-# Fork server -> handler: document number, wait status as os.waitpid gives it, 1 when the wall limit ended it.
-EXIT = struct.Struct("!III")
+# Fork server -> handler: document number, what happened, a value; then what the child used: the most memory in KiB
+# (with what it shares), and processor time in milliseconds.
+REPORT = struct.Struct("!IIIII")
+STARTED, ENDED, OVERDUE, REFUSED = 1, 2, 3, 4
+"""STARTED: the value is the child's process id. ENDED, OVERDUE (the wall limit ended it): the value is the wait status
+as os.waitpid gives it. REFUSED: the system has no process to give."""
 OUT_OF_MEMORY = 2  # a child's exit code
 
 # Handler <-> child, both ways: length of a JSON head, the head, then the body until the end of the stream.
@@ -19,14 +23,15 @@ _HEAD = struct.Struct("!I")
 MAX_HEAD_BYTES = 1024 * 1024
 
 
-def pack(head: dict[str, Any], body: bytes) -> bytes:
-    """One message: a JSON object and bytes."""
+def pack(head: dict[str, Any]) -> bytes:
+    """What goes before the body: a JSON object and its length."""
     text = json.dumps(head, ensure_ascii=False).encode("utf-8", "replace")
-    return _HEAD.pack(len(text)) + text + body
+    return _HEAD.pack(len(text)) + text
 
 
-def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
-    """Undo `pack`; raises ValueError for anything else (the sender may be a child that a document took over)."""
+def unpack(message: bytes | bytearray) -> tuple[dict[str, Any], bytes]:
+    """Undo `pack`, with the body after it; raises ValueError for anything else (a document may have taken the sender
+    over)."""
     if len(message) < _HEAD.size:
         raise ValueError("no head")
     (length,) = _HEAD.unpack_from(message)
@@ -38,4 +43,5 @@ def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
         raise ValueError("head too deep") from error
     if not isinstance(head, dict):
         raise ValueError("head is no object")
-    return head, message[_HEAD.size + length :]
+    with memoryview(message) as view:
+        return head, bytes(view[_HEAD.size + length :])

@@ -17,7 +17,6 @@ from sift.content.archive import Archive, is_gone
 from sift.content.child import Crashed, ForkServer
 from sift.content.client import Fetched, FetchLimits, GuardedClient
 from sift.content.denials import parse_deny
-from sift.content.extraction import PRELOAD
 from sift.content.filters import OVERTIME, overtime
 from sift.content.guard import Guard, Resolver, SystemResolver
 from sift.content.pages import check_ranges
@@ -52,7 +51,7 @@ class PipelineSettings:
     timeouts: PhaseTimeouts = field(default_factory=PhaseTimeouts)
     child: ChildLimits = field(default_factory=ChildLimits)
     children: int = 2
-    extract_s: float = 30.0
+    extract_s: float = 9.0
     output_bytes: int = 64 * 1024 * 1024
 
 
@@ -87,7 +86,7 @@ class Pipeline:
         self._archive = Archive(guard, self._client, settings.archive_api, settings.archive_replay)
         self._extractor = extractor or ForkServer(
             "sift.content.extraction:extract",
-            PRELOAD,
+            "sift.content.preparation:prepare",
             settings.child,
             parallel=settings.children,
             output_bytes=settings.output_bytes,
@@ -181,9 +180,9 @@ class Pipeline:
             "engine": "pdfium",
             "filters": options.filters,
         }
-        wall_s = max(0.1, min(self._settings.extract_s, left_s))
+        started = time.monotonic()
         try:
-            answer, body = await self._extractor.run(head, fetched.body, wall_s)
+            answer, body = await self._extractor.run(head, fetched.body, self._settings.extract_s, left_s)
         except Crashed as crash:
             # jq aborts where memory runs out, and with it the child; before it, a JSON document is only decoded.
             if crash.signal == OVERTIME or options.jq is not None:
@@ -197,7 +196,9 @@ class Pipeline:
             if kind != "pdf":
                 raise
             # pdfium aborts where memory runs out; pypdf counts for itself and says what is wrong.
-            answer, body = await self._extractor.run({**head, "engine": "pypdf"}, fetched.body, wall_s)
+            spent_s, head["engine"] = time.monotonic() - started, "pypdf"
+            wall_s = max(1.0, self._settings.extract_s - spent_s)
+            answer, body = await self._extractor.run(head, fetched.body, wall_s, left_s - spent_s)
         except TargetFailed as error:
             if options.jq is not None and error.code == "too_large":
                 raise overtime() from error

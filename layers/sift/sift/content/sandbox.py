@@ -1,7 +1,8 @@
 """The fork server and its children: the only processes in which something untrusted is parsed.
 
 Started by `sift.content.child` with an empty environment; one control socket is all it shares with the handler.
-For each document it forks a child under limits of memory, CPU, files and wall time, and reports how it ended.
+For each document it forks a child under limits of memory, CPU and wall time, that can open no file, no socket and
+no process, and reports how it ended.
 """
 
 from __future__ import annotations
@@ -26,17 +27,22 @@ from sift.content import frames
 
 Entry = Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes]]
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
+_PR_SET_PDEATHSIG, _PR_GET_DUMPABLE, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 3, 4, 36, 38
 _CAPABILITY_VERSION_3 = 0x20080522
 
 
 @dataclass(frozen=True)
 class ChildLimits:
-    """What one child may use: bytes of address space, seconds of CPU, open files."""
+    """What one child may use: bytes of address space, seconds of CPU, descriptors and processes.
+
+    `descriptors` is RLIMIT_NOFILE: with 0, those it has work on, and the system gives it no other one, be it a file
+    or a socket. `processes` is RLIMIT_NPROC, which does not bind root.
+    """
 
     memory_bytes: int = 768 * 1024 * 1024
-    cpu_s: int = 20
-    files: int = 64
+    cpu_s: int = 8
+    descriptors: int = 0
+    processes: int = 0
 
 
 @dataclass
@@ -46,19 +52,27 @@ class _Running:
     overdue: bool = False
 
 
-def close_to_others() -> None:
-    """Make this process non-dumpable (Linux): /proc/<pid>/environ and its memory are closed to its children."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+def close_to_others() -> bool:
+    """Make this process non-dumpable: /proc/<pid>/environ and its memory are closed to its children.
+
+    False where the system does not do it; elsewhere than on Linux there is nothing to be done.
+    """
+    if sys.platform != "linux":
+        return True
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    return bool(libc.prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0) == 0)
 
 
-def serve(control_fd: int, entry: str, preload: list[str], limits: ChildLimits) -> None:
-    """Fork a child for each order on the control socket until that closes. `entry` is `module:function`."""
+def serve(control_fd: int, entry: str, prepare: str | None, limits: ChildLimits) -> None:
+    """Fork a child for each order on the control socket until that closes.
+
+    `entry` and `prepare` (called once before) are `module:function`.
+    """
     close_to_others()
-    module, _, name = entry.partition(":")
-    run: Entry = getattr(importlib.import_module(module), name)
-    for library in preload:
-        importlib.import_module(library)
+    run: Entry = _find(entry)
+    if prepare is not None:
+        _find(prepare)()
     gc.collect()
     gc.freeze()  # keeps the collector from touching, and so copying, what all children share
     with open(os.devnull, "wb") as devnull:  # from here on only documents could speak
@@ -79,20 +93,26 @@ class _Server:
             os.set_blocking(end, False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     def loop(self) -> None:
-        while True:
-            control = self._control.fileno()
-            readable, _, _ = select.select([control, self._wake_read], [], [], self._patience())
-            if self._wake_read in readable:
-                with contextlib.suppress(BlockingIOError):
-                    os.read(self._wake_read, 4096)
-            if control in readable and not self._take_order():
-                break
-            self._end_overdue()
-            self._reap()
-        for pid in self._children:
-            _kill(pid)
+        try:
+            while True:
+                control = self._control.fileno()
+                readable, _, _ = select.select([control, self._wake_read], [], [], self._patience())
+                if self._wake_read in readable:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(self._wake_read, 4096)
+                if control in readable and not self._take_order():
+                    return
+                self._end_overdue()
+                self._reap()
+        except ConnectionError:
+            return  # the handler has gone
+        finally:
+            for pid in self._children:
+                kill(pid)
 
     def _patience(self) -> float | None:
         if not self._children:
@@ -107,14 +127,19 @@ class _Server:
         if verb == frames.KILL:
             for pid, child in self._children.items():
                 if child.number == number:
-                    _kill(pid)
+                    kill(pid)
             return True
-        pid = os.fork()
-        if pid == 0:
-            self._become_child(fds[0])
+        try:
+            pid = os.fork()
+        except OSError:
+            self._report(number, frames.REFUSED)
+        else:
+            if pid == 0:
+                self._become_child(fds[0])
+            self._children[pid] = _Running(number, time.monotonic() + wall_ms / 1000)
+            self._report(number, frames.STARTED, pid)
         for fd in fds:
             os.close(fd)
-        self._children[pid] = _Running(number, time.monotonic() + wall_ms / 1000)
         return True
 
     def _become_child(self, fd: int) -> NoReturn:
@@ -140,19 +165,37 @@ class _Server:
         for pid, child in self._children.items():
             if child.ends_at <= now:
                 child.overdue, child.ends_at = True, now + 1.0
-                _kill(pid)
+                kill(pid)
 
     def _reap(self) -> None:
-        while self._children:
+        while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if pid == 0:
+                self._end_strays()
                 return
             child = self._children.pop(pid, None)
             if child is not None:
-                self._control.sendall(frames.EXIT.pack(child.number, status, int(child.overdue)))
+                # macOS counts in bytes, Linux in KiB.
+                peak_kib = usage.ru_maxrss // (1024 if sys.platform == "darwin" else 1)
+                cpu_ms = int((usage.ru_utime + usage.ru_stime) * 1000)
+                self._report(child.number, frames.OVERDUE if child.overdue else frames.ENDED, status, peak_kib, cpu_ms)
+
+    def _end_strays(self) -> None:
+        """Kill what a child forked, took out of its group and left behind: it comes to this process as to its parent.
+
+        Only root can fork in a child at all.
+        """
+        with contextlib.suppress(OSError):  # there is no such list elsewhere than on Linux
+            with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+                strays = {int(pid) for pid in file.read().split()} - set(self._children)
+            for pid in strays:
+                kill(pid)
+
+    def _report(self, number: int, what: int, value: int = 0, peak_kib: int = 0, cpu_ms: int = 0) -> None:
+        self._control.sendall(frames.REPORT.pack(number, what, value, peak_kib, cpu_ms))
 
 
 def run_document(channel: socket.socket, run: Entry) -> None:
@@ -160,35 +203,51 @@ def run_document(channel: socket.socket, run: Entry) -> None:
     parts = []
     while part := channel.recv(1 << 18):
         parts.append(part)
-    head, body = frames.unpack(b"".join(parts))
+    message = b"".join(parts)
     parts.clear()
-    channel.sendall(frames.pack(*run(head, body)))
+    head, body = frames.unpack(message)
+    del message
+    head, body = run(head, body)
+    channel.sendall(frames.pack(head))
+    channel.sendall(body)
 
 
 def restrict(limits: ChildLimits) -> None:
-    """Put this process under its limits, for good: no capabilities, no new privileges, no files written."""
+    """Put this process under its limits, for good."""
     sys.dont_write_bytecode = True
-    resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
-    resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s, limits.cpu_s + 1))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limits.files, limits.files))
+    for what, soft, hard in (
+        (resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes),
+        (resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s + 1),
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_NPROC, limits.processes, limits.processes),
+        (resource.RLIMIT_NOFILE, limits.descriptors, limits.descriptors),
+    ):
+        resource.setrlimit(what, (soft, hard))
     if sys.platform == "linux":
+        # None of these is refused by a kernel, but some by the filters that containers and functions run under:
+        # what keeps a child in has to be the limits above.
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        # Where the handler runs as root (a container, a test), non-dumpable alone would not keep a child out.
+        # Root could raise its limits again, and look into other processes whatever they have closed.
         header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
         libc.capset(ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))
 
 
-def _kill(pid: int) -> None:
-    for kill in (os.killpg, os.kill):  # the group exists only once the child has made it
+def kill(pid: int) -> None:
+    """Kill a child of the fork server, and what it forked."""
+    for end in (os.killpg, os.kill):  # the group exists only once the child has made it
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
+            end(pid, signal.SIGKILL)
+
+
+def _find(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def main(argument: str) -> None:
-    """Entry of the process: one JSON argument with `path`, `control`, `entry`, `preload` and `limits`."""
+    """Entry of the process: one JSON argument with `path`, `control`, `entry`, `prepare` and `limits`."""
     settings = json.loads(argument)
-    serve(settings["control"], settings["entry"], settings["preload"], ChildLimits(**settings["limits"]))
+    serve(settings["control"], settings["entry"], settings["prepare"], ChildLimits(**settings["limits"]))

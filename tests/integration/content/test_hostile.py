@@ -1,0 +1,48 @@
+"""Hostile documents of every kind, those of `benchmarks.hostile`: each a typed outcome, within the limits of memory."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from benchmarks.hostile import Case, Found, cases, run
+from sift.content.sandbox import ChildLimits
+
+#: What may become of each kind; that it does so in time is what the pipeline's own limits see to.
+OUTCOMES = {
+    "page": {"content", "too_large", "empty", "damaged", "timeout"},
+    "jq": {"filter_limit", "bad_jq"},
+    "PDF": {"content", "too_large", "empty", "damaged", "encrypted", "timeout"},
+    "coding": {"too_large", "damaged", "empty"},
+    "archive": {"content", "too_large", "empty", "damaged", "unsupported_media", "timeout"},
+}
+WORKER_BYTES = 128 * 1024 * 1024
+
+
+def chosen(group: str) -> list[Case]:
+    """The cases of a kind; of each page one way of reading, the others are for the benchmark."""
+    return [case for case in cases() if case.group == group and case.options.get("mode") not in ("page", "text")]
+
+
+@pytest.mark.parametrize("group", OUTCOMES)
+def test_every_hostile_document_has_a_typed_outcome_within_the_limits(group: str) -> None:
+    async def main() -> list[tuple[Case, Found]]:
+        return [pair async for pair in run(chosen(group))]
+
+    results = asyncio.run(main())
+    assert results
+    assert {case.name: found.outcome for case, found in results if found.outcome not in OUTCOMES[group]} == {}
+    over = [
+        case.name
+        for case, found in results
+        if found.child_bytes > ChildLimits().memory_bytes or found.worker_bytes > WORKER_BYTES
+    ]
+    assert over == []
+
+
+def test_the_benchmark_has_all_kinds_and_each_case_once() -> None:
+    names = [(case.group, case.name) for case in cases()]
+    assert len(names) == len(set(names))
+    assert {group for group, _ in names} == set(OUTCOMES)
+    assert sum(group == "page" and "(article)" in name for group, name in names) >= 11
