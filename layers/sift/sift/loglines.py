@@ -101,6 +101,6 @@ def _name(error: BaseException) -> str:
         return f"{name} ({error.code})"
     if isinstance(error, ClientError):
         return f"{name} ({error.response.get('Error', {}).get('Code')} of {error.operation_name})"
-    if isinstance(error, OSError) and error.errno in errno.errorcode:
-        return f"{name} ({errno.errorcode[error.errno]})"
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"{name} ({errno.errorcode.get(error.errno, error.errno)})"
     return name
