@@ -221,7 +221,12 @@ def live(stage: Stage, secrets: Secrets, site: Site, monkeypatch: pytest.MonkeyP
         sqs.send_message(QueueUrl=stage.queue_url, MessageBody=foreign)
     for _ in range(3):
         fetch_function(stage)
-    bootstrap.run(made[0].aclose())
+    now = [stage.request("POST", "/v1/fetch", {"url": t["url"], "options": t.get("options", {})}) for t in targets[:2]]
+    assert [reply.status for reply in now] == [200, 502]
+    refused = stage.request("POST", "/v1/fetch", {"url": f"http://10.0.0.1/{secrets('private')}"})
+    assert refused.status == 422
+    for one in made:
+        bootstrap.run(one.aclose())
     refuse(stage, secrets, job)
     for path in (job, f"{job}/targets", f"{job}/targets/0", f"{job}/targets/0/content", "/v1/jobs"):
         assert stage.get(path).status == 200
@@ -309,8 +314,10 @@ def check_lines(logs: Logs, job_id: str) -> None:
     assert {line["status"] for line in answered} >= {200, 202, 400, 401, 404, 409, 422, 500}
     for line in answered:
         assert line["request_id"]
-        assert line["route"].startswith(("GET /v1/jobs", "POST /v1/jobs"))
+        assert line["route"].startswith(("GET /v1/jobs", "POST /v1/jobs", "POST /v1/fetch"))
         assert (line["status"] >= 400) == ("code" in line)
+    fetched = [line for line in answered if line["route"] == "POST /v1/fetch"]
+    assert [line["host"] for line in fetched] == ["127.0.0.1", "127.0.0.1", "10.0.0.1"]
     assert any(line.get("job_id") == job_id and line["route"] == "GET /v1/jobs/{id}/targets" for line in answered)
     (unsent,) = logs.about("the first targets wait")
     assert unsent["request_id"], "what a request is about goes along to the loop that works on it"

@@ -39,7 +39,8 @@ def test_any_text_has_a_plain_host_or_none(url: str) -> None:
 def test_what_a_line_is_about_ends_with_its_block() -> None:
     with logs.about(job_id="a", index=1):
         with logs.about(index=2, host=None):
-            assert logs.subject() == {"job_id": "a", "index": 2}
+            logs.add(host="example.com", index=None)
+            assert logs.subject() == {"job_id": "a", "index": 2, "host": "example.com"}
         assert logs.subject() == {"job_id": "a", "index": 1}
     assert logs.subject() == {}
 
@@ -93,6 +94,8 @@ def test_a_line_has_its_own_ids_first() -> None:
 
 @pytest.mark.parametrize(("error", "told"), [(KeyError("s3cret"), "KeyError"), (Unavailable("a port"), "a port")])
 def test_lambda_is_told_no_message_but_our_own(error: Exception, told: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR, logger="sift")
+
     @reported
     def handler(event: dict[str, Any], context: Any) -> None:
         raise error
