@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SAM_VENV := .venv-sam
+CHECKOV_VENV := .venv-checkov
 LAYER_PINS := layers/runtime/requirements.txt layers/content/requirements.txt
 PINS := $(LAYER_PINS) requirements-dev.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
@@ -11,7 +12,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 URLS ?=
 
-.PHONY: help setup run test check build-test openapi pins engine clean
+.PHONY: help setup run test check checkov build-test openapi pins engine clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -31,6 +32,9 @@ check: setup ## lint, format, types, template rules (cfn-lint among them), docs 
 	$(BIN)/pytest -q tests/template tests/docs
 	$(BIN)/python -m sift.api.openapi | diff docs/openapi.json -
 
+checkov: $(CHECKOV_VENV)/.installed ## the template against the security rules of checkov (220 MB, installed on demand)
+	$(CHECKOV_VENV)/bin/checkov --file template.yaml --framework cloudformation --quiet --compact --skip-download
+
 build-test: setup $(SAM_VENV)/.installed ## sam validate, sam build, and each built function imported on its own
 	$(BIN)/pytest -m needs_sam tests/build
 
@@ -48,6 +52,7 @@ pins: setup ## write requirements*.txt from requirements*.in
 	$(COMPILE) requirements-dev.in -o requirements-dev.txt \
 		$$(sed -n 's/^\([a-z0-9-]*\)==[^ ;]* \\$$/--no-emit-package \1/p' $(LAYER_PINS) | sort -u)
 	$(COMPILE) requirements-sam.in -o requirements-sam.txt
+	$(COMPILE) requirements-checkov.in -o requirements-checkov.txt
 
 # 57 MB under a licence of its own: it is fetched, never committed. A JDK of 17 or newer runs it.
 ENGINE := amplify-dynamodb-simulator
@@ -66,7 +71,7 @@ engine: .engine/DynamoDBLocal.jar ## DynamoDB Local (needs npm and a JDK): the t
 	rm .engine/$(ENGINE)-$(ENGINE_VERSION).tgz
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(SAM_VENV) .aws-sam .sift .engine out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(SAM_VENV) $(CHECKOV_VENV) .aws-sam .sift .engine out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- stamps: an environment is touched only when what it is made from has changed ---
@@ -84,8 +89,8 @@ $(VENV)/.installed: $(VENV)/.packages pyproject.toml
 	@touch $@
 
 # No resolving: older releases of pip miss a pin whose package is asked for with extras; the check makes up for it.
-$(SAM_VENV)/.installed: requirements-sam.txt
-	$(PYTHON) -m venv $(SAM_VENV)
-	$(SAM_VENV)/bin/python $(INSTALL) --require-hashes --no-deps -r requirements-sam.txt
-	$(SAM_VENV)/bin/python -m pip check
+$(SAM_VENV)/.installed $(CHECKOV_VENV)/.installed: $(VENV)-%/.installed: requirements-%.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(INSTALL) --require-hashes --no-deps -r $<
+	$(@D)/bin/python -m pip check
 	@touch $@

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from sift.api.application import build
 from sift.bootstrap import api
 from sift.emf import published
+from sift.loglines import make_logger, reported
 
-logger = Logger()
+logger = make_logger()
 application = build(api)
 
 
 @logger.inject_lambda_context
 @published
+@reported
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answers one request of the HTTP API (payload format 2.0)."""
     return application.handle(event, context)

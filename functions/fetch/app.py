@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from sift.bootstrap import run, worker
 from sift.emf import published
+from sift.loglines import make_logger, reported
 from sift.services.work import Received
 
-logger = Logger()
+logger = make_logger()
 
 
 @logger.inject_lambda_context
 @published
+@reported
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Works on an SQS batch; answers with the messages that are to stay on the queue (partial batch response)."""
     batch = [_received(record) for record in SQSEvent(event).records]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from sift.api.application import build_fetch_now
 from sift.bootstrap import fetch_now
+from sift.loglines import make_logger, reported
 
-logger = Logger()
+logger = make_logger()
 application = build_fetch_now(fetch_now)
 
 
 @logger.inject_lambda_context
+@reported
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answers one request of the HTTP API (payload format 2.0) with the target's content, or its error."""
     return application.handle(event, context)

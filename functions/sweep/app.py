@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from sift.bootstrap import run, sweeper
 from sift.emf import published
+from sift.loglines import make_logger, reported
 
-logger = Logger()
+logger = make_logger()
 
 
 @logger.inject_lambda_context
 @published
+@reported
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Walks over all live jobs; answers with what it did."""
     report = run(sweeper().sweep(lambda: context.get_remaining_time_in_millis() / 1000))

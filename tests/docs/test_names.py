@@ -154,7 +154,7 @@ def test_every_module_of_the_layer_is_on_the_map() -> None:
 
 def test_every_log_line_of_the_table_is_logged() -> None:
     source = "".join(_logged(path) for path in [*(ROOT / "layers").rglob("*.py"), *(ROOT / "functions").rglob("*.py")])
-    for row in rows(section(OPERATIONS, "Logs")):
+    for row in rows(section(OPERATIONS, "Lines")):
         for part in filter(None, (part.strip() for part in names(row[0])[0].split("..."))):
             assert part in source, part
 

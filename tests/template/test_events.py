@@ -66,7 +66,7 @@ def test_batch_holds_targets_and_one_message_that_is_none() -> None:
     assert all(is_job_id(message.job_id) for message in messages)
     for record, message in zip(sound, messages, strict=True):
         assert record["attributes"]["MessageGroupId"] == message.job_id
-    with pytest.raises(ValueError, match=r"not a target message|Expecting value"):
+    with pytest.raises(ValueError, match=r"not a target message"):
         decode(broken["body"])
     for record in [*sound, broken]:
         assert record["md5OfBody"] == hashlib.md5(record["body"].encode()).hexdigest()

@@ -11,8 +11,9 @@ from tests.template.document import ROOT
 
 LAYERS = sorted(ROOT.glob("layers/*/requirements.txt"))
 DEV = ROOT / "requirements-dev.txt"
-SAM = ROOT / "requirements-sam.txt"  # an environment of its own; its versions need not be ours
-ALL = [*LAYERS, DEV, SAM]
+#: Environments of their own, whose versions need not be ours.
+APART = [ROOT / "requirements-sam.txt", ROOT / "requirements-checkov.txt"]
+ALL = [*LAYERS, DEV, *APART]
 
 PIN = re.compile(
     r"^(?P<name>[a-z0-9][a-z0-9-]*)==(?P<version>[^ ;]+)(?P<marker> ; .+?)? \\$"

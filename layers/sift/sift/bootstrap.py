@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -53,7 +54,7 @@ def _runner() -> asyncio.Runner:
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end on the loop that this execution environment keeps between invocations."""
-    return _runner().run(work)
+    return _runner().run(work, context=contextvars.copy_context())  # what the log is about goes along
 
 
 @functools.cache

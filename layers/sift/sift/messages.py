@@ -13,6 +13,10 @@ from sift.ids import is_job_id
 VERSION = 1
 
 
+class NotAMessage(ValueError):
+    """What no version of sift wrote. Its text shows nothing of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class TargetMessage:
     """One target on its way to a worker, with all that the worker needs before its claim."""
@@ -38,12 +42,13 @@ class TargetMessage:
 
 
 def decode(body: str) -> TargetMessage:
-    """The target in a message body. Raises ValueError for what was never one, DataUnreadable for a later version."""
+    """The target in a message body. Raises NotAMessage for what was never one, DataUnreadable for a later version."""
     try:
         data = json.loads(body)
         version = data["v"]
         if version != VERSION:
-            raise DataUnreadable(f"The message has version {version!r}.")
+            shown = version if isinstance(version, int) else "that is no number"
+            raise DataUnreadable(f"The message has a version {shown}.")
         message = TargetMessage(
             data["job"],
             data["index"],
@@ -52,8 +57,8 @@ def decode(body: str) -> TargetMessage:
             data.get("id"),
             data.get("attempts", 0),
         )
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"not a target message: {error!r}") from error
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise NotAMessage(f"not a target message: {type(error).__name__}") from error
     sound = (
         isinstance(message.job_id, str)
         and is_job_id(message.job_id)
@@ -65,5 +70,5 @@ def decode(body: str) -> TargetMessage:
         and type(message.attempts) is int
     )
     if not sound:
-        raise ValueError("not a target message: a field has the wrong form")
+        raise NotAMessage("not a target message: a field has the wrong form")
     return message

@@ -260,7 +260,7 @@ def make_event(
     event = copy.deepcopy(read_event("api-submit"))
     words = {name: str(value).lower() if value is True else str(value) for name, value in query.items()}
     event |= {
-        "routeKey": f"{method} {path}",
+        "routeKey": f"{method} {_route(path)}",
         "rawPath": path,
         "rawQueryString": urlencode(words),
         "headers": {**event["headers"], **headers},
@@ -277,6 +277,20 @@ def make_event(
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
         event["body"] = base64.b64encode(data).decode() if in_base64 else data.decode("utf-8", "surrogatepass")
     return event
+
+
+def _route(path: str) -> str:
+    """The path as the template's routes have it, which is how API Gateway names it."""
+    match path.split("/")[1:]:
+        case ["v1", "jobs", _]:
+            return "/v1/jobs/{id}"
+        case ["v1", "jobs", _, "targets", _]:
+            return "/v1/jobs/{id}/targets/{index}"
+        case ["v1", "jobs", _, "targets", _, rest]:
+            return f"/v1/jobs/{{id}}/targets/{{index}}/{rest}"
+        case ["v1", "jobs", _, rest]:
+            return f"/v1/jobs/{{id}}/{rest}"
+    return path
 
 
 def context(seconds: float = 90.0) -> Any:

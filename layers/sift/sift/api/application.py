@@ -13,9 +13,11 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 
+from sift import logs
 from sift.api import immediate, openapi, problems, queries, routes
 from sift.bootstrap import Api, FetchNow, run
 from sift.errors import NotFound, SiftError, TargetBusy, TargetFailed, TooLarge, Unauthenticated
+from sift.ids import is_job_id
 from sift.services.credentials import CREDENTIAL_CHARS, Authenticator
 
 #: A request body may have this many bytes: Lambda takes events of 6 MB, in which it is a JSON string.
@@ -40,6 +42,15 @@ class Application:
 
     def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Answer an HTTP API event (payload format 2.0); nothing escapes it but a problem document."""
+        with logs.about(request_id=_request_id(event), job_id=_job_id(event)):
+            answer = self._handle(event, context)
+            status = answer["statusCode"]
+            code = json.loads(answer["body"])["code"] if status >= 400 else None
+            # The route is the template's, not the path that was asked for.
+            _log.info("answered", extra={"route": event.get("routeKey"), "status": status, "code": code})
+        return answer
+
+    def _handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         try:
             if event.get("rawPath") not in openapi.PUBLIC:
                 identity = run(self.services().authenticator.authenticate(_credential(event)))
@@ -120,9 +131,9 @@ def _answer(error: Exception, request_id: str) -> Response[str]:
     if isinstance(error, SiftError):
         answer = problems.answer(error, request_id)
         if answer.status_code >= 500 and not isinstance(error, TargetFailed | TargetBusy):
-            _log.error("%s: %s (%s)", error.code, error.detail, request_id)
+            _log.error("%s: %s", error.code, error.detail)
         return answer
-    _log.error("unexpected (%s)", request_id, exc_info=error)
+    _log.error("unexpected", exc_info=error)
     return problems.internal(request_id)
 
 
@@ -179,6 +190,12 @@ def _as_json(event: dict[str, Any]) -> dict[str, Any]:
         "body": body,
         "isBase64Encoded": False,
     }
+
+
+def _job_id(event: dict[str, Any]) -> str | None:
+    """The job that the path names, where it has the form of one."""
+    parts = event.get("rawPath", "").split("/")
+    return parts[3] if len(parts) > 3 and is_job_id(parts[3]) else None
 
 
 def _request_id(event: dict[str, Any]) -> str:

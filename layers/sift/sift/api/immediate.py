@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
 
+from sift import logs
 from sift.api import openapi, views
 from sift.api.models import Fetched, FetchRequest
 from sift.bootstrap import FetchNow, run
@@ -30,6 +31,7 @@ def add_route(app: APIGatewayHttpResolver, services: Callable[[], FetchNow]) -> 
     def fetch(request: Annotated[FetchRequest, Body()]) -> Response[Any]:
         """One target now. Its own error is the answer's: `code` is the target's, `target_status` the page's."""
         app.context["identity"].require(FETCH)
+        logs.add(host=logs.host_of(request.url))
         left_s = app.lambda_context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS
         body = run(_answer(services(), request, max(0.0, min(TARGET_SECONDS, left_s))))
         return views.json_response(200, body)

@@ -25,9 +25,9 @@ _STARTS: Mapping[str, Phase] = {
     "http2.send_connection_init.started": "headers",
 }
 
-# At DEBUG these write headers down, what callers sent as credentials among them.
+# At DEBUG these write headers down, what callers sent as credentials among them, and at INFO whole addresses.
 for _name in ("hpack", "h2", "httpcore2", "httpx2"):
-    logging.getLogger(_name).setLevel(logging.INFO)
+    logging.getLogger(_name).setLevel(logging.WARNING)
 
 
 @dataclass(frozen=True)

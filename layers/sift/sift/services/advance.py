@@ -69,7 +69,8 @@ class Advancer:
         try:
             await self.announce(seen.job_id)
         except Unavailable as error_:
-            _log.warning("the end of %s is announced by the sweeper: %s", seen.job_id, error_.detail)
+            ids = {"job_id": seen.job_id}
+            _log.warning("the end of a job is announced by the sweeper: %s", error_.detail, extra=ids)
         return None
 
     async def announce(self, job_id: str) -> bool:
@@ -100,10 +101,11 @@ class Advancer:
                         messages.append(target_message(job_id, index, specs[index % SEGMENT]))
             accepted = await self._queue.send(messages)
         except Unavailable as error:
-            _log.warning("%d targets of %s wait for the sweeper: %s", len(indexes), job_id, error.detail)
+            _log.warning("%d targets wait for the sweeper: %s", len(indexes), error.detail, extra={"job_id": job_id})
         else:
             if accepted < len(messages):
-                _log.warning("%d targets of %s wait for the sweeper", len(messages) - accepted, job_id)
+                left = len(messages) - accepted
+                _log.warning("%d targets wait for the sweeper", left, extra={"job_id": job_id})
 
     async def read_specs(self, job_id: str, number: int) -> Sequence[Spec]:
         """One segment of a job's targets, wherever it is kept."""

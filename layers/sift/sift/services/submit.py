@@ -120,6 +120,7 @@ class Submitter:
             metrics.add(metrics.JOBS_REFUSED, label=refusal.code)
             raise
         metrics.add(metrics.JOBS_REUSED if submitted.reused else metrics.JOBS_CREATED)
+        _log.info("a job is %s", "reused" if submitted.reused else "created", extra={"job_id": submitted.meta.job_id})
         return submitted
 
     async def _submit(self, identity: Identity, request: Request) -> Submitted:
@@ -284,7 +285,7 @@ class Submitter:
         found = {meta.job_id for meta, _ in await self._store.get_jobs(held)}
         lost = [job_id for job_id in held if job_id not in found]
         for job_id in lost:
-            _log.error("%s holds a slot of its caller, and its items are gone: the slot is freed", job_id)
+            _log.error("a job's items are gone: the slot of its caller is freed", extra={"job_id": job_id})
             await self._store.forget_live(job_id, caller=caller)
         return bool(lost)
 
@@ -325,7 +326,7 @@ class Submitter:
         try:
             await self._queue.send(messages)
         except Unavailable as error:
-            _log.warning("the first targets of %s wait for the sweeper: %s", job_id, error.detail)
+            _log.warning("the first targets wait for the sweeper: %s", error.detail, extra={"job_id": job_id})
 
 
 def _caller_busy(cap: int) -> CallerBusy:

@@ -99,14 +99,14 @@ class Sweeper:
             try:
                 report.removed += await self._purger.purge(shard, job_id, seconds_left, RESERVE_SECONDS)
             except (Unavailable, DataUnreadable) as error:
-                _log.warning("%s is removed by the next sweep: %s", job_id, error.detail)
+                _log.warning("a job is removed by the next sweep: %s", error.detail, extra={"job_id": job_id})
                 report.failed.append(job_id)
 
     async def _tend(self, shard: int, job_id: str, report: Report) -> None:
         try:
             job = await self._store.get_job(job_id)
             if job is None:
-                _log.error("%s is counted as live, and its items are gone: its slot is freed", job_id)
+                _log.error("a job is live, and its items are gone: its slot is freed", extra={"job_id": job_id})
                 await self._store.forget_live(job_id, shard=shard)
                 return
             meta, state = job
@@ -119,7 +119,7 @@ class Sweeper:
             resent = await self._resend(state)  # first, as others add to the report while this one waits
             report.resent += resent
         except (Unavailable, DataUnreadable) as error:
-            _log.warning("%s waits for the next sweep: %s", job_id, error.detail)
+            _log.warning("a job waits for the next sweep: %s", error.detail, extra={"job_id": job_id})
             report.failed.append(job_id)
 
     async def _announce(self, shard: int, job_id: str, report: Report) -> None:
@@ -129,7 +129,7 @@ class Sweeper:
             else:
                 await self._store.leave_outbox(shard, job_id)
         except (Unavailable, DataUnreadable) as error:
-            _log.warning("the end of %s waits for the next sweep: %s", job_id, error.detail)
+            _log.warning("the end of a job waits for the next sweep: %s", error.detail, extra={"job_id": job_id})
             report.failed.append(job_id)
 
     async def _resend(self, state: State) -> int:
@@ -142,7 +142,7 @@ class Sweeper:
         until = quiet_since(self._clock.now_ms())
         if not (await self._store.touch(state.job_id, stale, until)).ok:
             return 0  # something moved: it is alive, and the next sweep looks again
-        _log.warning("%d targets of %s are sent again", len(stale), state.job_id)
+        _log.warning("%d targets are sent again", len(stale), extra={"job_id": state.job_id})
         await self._advancer.send(state.job_id, sorted(stale))
         return len(stale)
 

@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sift import metrics
+from sift import logs, metrics
 from sift.blobs.ports import Blobs
 from sift.clock import CLOCK_MARGIN_MS, Clock
 from sift.errors import TARGET_CODES, DataUnreadable, TargetBusy, TargetFailed, Unavailable
 from sift.jobs import MAX_CLAIMS, Flight, State, claim_refusal
-from sift.messages import TargetMessage, decode
+from sift.messages import NotAMessage, TargetMessage, decode
 from sift.queue.ports import DeadLetters, Queue
 from sift.services.advance import Advancer, quiet_since
 from sift.services.outcomes import keep, keep_failure
@@ -121,11 +121,12 @@ class Worker:
         self, received: Received, seconds_left: Callable[[], float], suspects: list[Received] | None
     ) -> str | None:
         """One message, whatever becomes of it: what nobody foresaw must not take its batch-mates along."""
-        try:
-            return await self._judged(received, seconds_left, suspects)
-        except Exception:  # noqa: BLE001 - it comes back after the queue's own timeout, and the log says why
-            _log.exception("a message stays on the queue")
-            return received.message_id
+        with logs.about(**_ids(received)):
+            try:
+                return await self._judged(received, seconds_left, suspects)
+            except Exception:  # noqa: BLE001 - it comes back after the queue's own timeout, and the log says why
+                _log.exception("a message stays on the queue")
+                return received.message_id
 
     async def _judged(
         self, received: Received, seconds_left: Callable[[], float], suspects: list[Received] | None
@@ -139,7 +140,7 @@ class Worker:
         except DataUnreadable as error:
             _log.error("a target waits for a later version of sift: %s", error.detail)
             return await self._put_back(received, LATER_VERSION_SECONDS)
-        except ValueError as error:
+        except NotAMessage as error:
             _log.error("a message that sift did not write was moved to the dead-letter queue: %s", error)
             return await self._bury(received, str(error))
         return None if acknowledged else received.message_id
@@ -208,7 +209,7 @@ class Worker:
         except Unavailable:
             raise
         except Exception:  # noqa: BLE001 - a fault of ours must not cost the target its outcome, nor its batch-mates theirs
-            _log.exception("the pipeline failed on target %d of %s", message.index, message.job_id)
+            _log.exception("the pipeline failed on a target")
             return await self._finish(claimed, self._failure(claimed, _crashed()))
         finally:
             metrics.add(metrics.TARGET_TIME, self._clock.now_ms() - began)
@@ -230,7 +231,7 @@ class Worker:
         changed = await self._store.finish(job_id, index, claimed.lease, outcome.status, outcome.size)
         if not changed.ok:
             return await self._refused(claimed.received, claimed.message, changed.state)
-        _measure(outcome)
+        _tell(outcome)
         await self._advancer.advance(job_id, changed.state, after_finish=True)
         return True
 
@@ -295,14 +296,26 @@ def _seconds(wait: float) -> int:
     return min(43_200, max(0, math.ceil(wait)))
 
 
-def _measure(outcome: Outcome) -> None:
-    """An outcome that counts."""
+def _ids(received: Received) -> dict[str, Any]:
+    """What the log says a message is about."""
+    try:
+        message = decode(received.body)
+    except (NotAMessage, DataUnreadable):
+        return {"message_id": received.message_id}
+    return {"job_id": message.job_id, "index": message.index, "host": logs.host_of(message.url)}
+
+
+def _tell(outcome: Outcome) -> None:
+    """Measure and log an outcome that counts."""
     metrics.add(metrics.TARGETS_ENDED, label=outcome.status)
     if outcome.status == "done":
         metrics.add(metrics.RESULT_BYTES, outcome.size)
+        _log.info("a target is done", extra={"bytes": outcome.size})
         return
     code = outcome.document["error"]["code"]
-    metrics.add(metrics.TARGET_ERRORS, label=code if code in TARGET_CODES else None)
+    known = code if code in TARGET_CODES else None
+    metrics.add(metrics.TARGET_ERRORS, label=known)
+    _log.info("a target has failed", extra={"code": known})
 
 
 def _crashed() -> TargetFailed:

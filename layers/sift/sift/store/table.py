@@ -137,7 +137,7 @@ class Table:
                 if "ConditionalCheckFailed" in codes:
                     return reasons
                 if "ValidationError" in codes:
-                    raise DataUnreadable(f"The table refused the transaction: {reasons}") from error
+                    raise DataUnreadable(f"The table refused the transaction: {sorted(map(str, codes))}") from error
                 await asyncio.sleep(wait)
             else:
                 return None
