@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,16 @@ import pytest
 
 from sift.content.child import ForkServer
 from tests.unit.content.documents import make_encrypted_pdf, make_pdf, make_pdf_bomb
+from tests.unit.content.office_documents import (
+    ODT_BODY,
+    make_docx,
+    make_encrypted_office,
+    make_epub,
+    make_odf,
+    make_pptx,
+    make_xls,
+    make_xlsx,
+)
 
 WORDS = "The harbour authority published a long statement on the state of the northern pier. "
 DATES = (
@@ -25,6 +36,14 @@ DATES = (
     "hier",
 )
 CHARSETS = ("gb18030", "shift_jis", "euc-kr", "big5", "koi8-r", "iso-8859-7", "windows-1255", "iso-2022-jp")
+
+
+ATOM = (
+    "<feed xmlns='http://www.w3.org/2005/Atom'><title>Port</title><updated>2024-05-06T10:00:00Z</updated><entry>"
+    "<title>Pier</title><published>Lundi 6 mai 2024</published><content type='xhtml'><div><p>a &nbsp; b</p></div>"
+    "</content></entry></feed>"
+)
+FILTERS = ({"jq": ".a"}, {"grep": "(?i)pier", "context": 1}, {"question": "Where is the pier?", "context": None})
 
 
 def page(body: str, charset: str = "utf-8") -> bytes:
@@ -53,10 +72,25 @@ def documents() -> list[tuple[str, bytes]]:
         ("application/pdf", make_pdf(["one"])[:-200]),
         ("application/json", b'{"a": '),
         ("application/rss+xml", b"<?xml version='1.0'?><rss><channel><title>t</title></channel></rss>"),
+        ("application/atom+xml", ATOM.encode()),
+        ("application/atom+xml", ATOM.encode("utf-16")),
+        ("application/gzip", gzip.compress(b"a,b\n1,2\n")),
+        *(
+            ("application/octet-stream", body)
+            for body in (
+                make_docx(),
+                make_xlsx(),
+                make_pptx(),
+                make_xls([["a", "b"]]),
+                make_epub(),
+                make_odf("text", ODT_BODY),
+                make_encrypted_office(),
+            )
+        ),
     ]
 
 
-async def read(server: ForkServer, content_type: str, body: bytes, **more: str) -> dict[str, Any]:
+async def read(server: ForkServer, content_type: str, body: bytes, **more: Any) -> dict[str, Any]:
     head: dict[str, Any] = {"url": "http://a.test/2024/05/06/x", "content_type": content_type, "pages": None}
     answer, _ = await server.run({**head, "mode": "auto", "engine": "pdfium", **more}, body, 60.0)
     return answer
@@ -77,7 +111,7 @@ def test_no_document_has_anything_left_to_load() -> None:
         loaded: dict[str, list[str]] = {}
         async with open_server() as server:
             for number, (content_type, body) in enumerate(documents()):
-                for mode in ("article", "page", "text") if "html" in content_type else ("auto",):
+                for mode in ("auto", "page", "text", "links", "meta"):
                     for engine in ("pdfium", "pypdf") if "pdf" in content_type else ("pdfium",):
                         answer = await read(server, content_type, body, mode=mode, engine=engine)
                         if answer["loaded"]:
@@ -85,6 +119,20 @@ def test_no_document_has_anything_left_to_load() -> None:
         return loaded
 
     assert asyncio.run(main()) == {}
+
+
+def test_no_filter_has_anything_left_to_load() -> None:
+    async def main() -> list[dict[str, Any]]:
+        async with open_server() as server:
+            return [
+                await read(server, content_type, body, filters=filters)
+                for filters in FILTERS
+                for content_type, body in (("application/json", b'{"a": "pier"}'), ("text/html", page("pier")))
+            ]
+
+    answers = asyncio.run(main())
+    assert [answer["loaded"] for answer in answers] == [[]] * len(answers)
+    assert sum("error" not in answer for answer in answers) == len(answers) - 1  # jq is not for HTML
 
 
 @pytest.mark.parametrize("label", ["no-such", "idna", "undefined", "../../etc"])

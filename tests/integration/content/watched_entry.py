@@ -16,6 +16,8 @@ _EVENTS = {
     "subprocess.Popen",
     "_thread.start_new_thread",
 }
+# lxml.sax and feedparser ask for modules that are nowhere, before those that are there.
+_NEVER_THERE = ("lxml.xml", "drv_libxml2")
 
 
 def read(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
@@ -23,8 +25,7 @@ def read(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
     loaded: list[str] = []
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
-        # lxml.sax asks for a module that never was, before the one that is there.
-        if event in _EVENTS and not str(arguments[0]).startswith("lxml.xml"):
+        if event in _EVENTS and not str(arguments[0]).startswith(_NEVER_THERE):
             loaded.append(f"{event} {arguments[0]}")
 
     sys.addaudithook(watch)

@@ -37,20 +37,37 @@ def _pdf() -> bytes:
     return b"%PDF-1.4\n" + body + b"trailer\n<< /Size 6 /Root 1 0 R >>\n%%EOF\n"
 
 
+_RSS = (
+    b"<?xml version='1.0'?><rss version='2.0'><channel><title>Port</title><item><title>Pier</title>"
+    b"<pubDate>Mon, 06 May 2024 10:00:00 GMT</pubDate><description>&lt;p&gt;News&lt;/p&gt;</description></item>"
+    b"</channel></rss>"
+)
+_JSON_FEED = (
+    b'{"version": "https://jsonfeed.org/version/1.1", "title": "Port", "items": [{"id": "1", "content_text": "News"}]}'
+)
+_SITEMAP = b"<urlset><url><loc>http://a.test/</loc><lastmod>2024-05-06</lastmod></url></urlset>"
+
+_BOTH = ("auto", "text")
+
 #: Content type, document, and the modes to read it in.
 SAMPLES: tuple[tuple[str, bytes, tuple[str, ...]], ...] = (
-    ("text/html; charset=utf-8", _ARTICLE, ("article", "page", "text")),
+    ("text/html; charset=utf-8", _ARTICLE, ("article", "page", "text", "links", "meta")),
     ("text/html", _SHORT, ("article",)),
     ("text/html", _SCRIPTED, ("article",)),
     ("text/html", _DEEP, ("article",)),
     ("text/html", _LATIN, ("article",)),
     ("text/html; charset=utf-8", b"<html></html>", ("article",)),
-    ("application/pdf", _pdf(), ("auto",)),
+    ("application/pdf", _pdf(), ("auto", "links", "meta")),
     ("application/pdf", b"%PDF-1.4\nno document", ("auto",)),
-    ("application/json", b'{"a": [1, 2.5, null]}', ("auto", "text")),
-    ("application/xml", b"<?xml version='1.0'?><a>b</a>", ("auto", "text")),
-    ("text/csv", b"a,b\n1,2\n", ("auto", "text")),
-    ("text/markdown", b"# Title\n", ("auto", "text")),
-    ("text/plain", b"words\n", ("auto", "text")),
+    ("application/rtf", rb"{\rtf1 words}", ("auto", "text", "links", "meta")),
+    ("application/rss+xml", _RSS, ("auto", "text", "links", "meta")),
+    ("application/feed+json", _JSON_FEED, _BOTH),
+    ("application/xml", _SITEMAP, ("auto", "text", "links")),
+    ("application/json", b'{"a": [1, 2.5, null]}', _BOTH),
+    ("application/x-ndjson", b'{"a": 1}\n[2]\n', _BOTH),
+    ("application/xml", b"<?xml version='1.0'?><a>b</a>", _BOTH),
+    ("text/csv", b"a,b\n1,2\n", _BOTH),
+    ("text/markdown", b"# Title\n", _BOTH),
+    ("text/plain", b"words\n", _BOTH),
     ("image/png", b"\x89PNG\r\n\x1a\n" + bytes(64), ("auto",)),
 )
