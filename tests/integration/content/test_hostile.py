@@ -11,7 +11,7 @@ from sift.content.sandbox import ChildLimits
 
 #: What may become of each kind; that it does so in time is what the pipeline's own limits see to.
 OUTCOMES = {
-    "page": {"content", "too_large", "empty", "damaged", "timeout"},
+    "page": {"content", "too_large", "empty", "damaged", "unsupported_media", "timeout"},
     "jq": {"filter_limit", "bad_jq"},
     "PDF": {"content", "too_large", "empty", "damaged", "encrypted", "timeout"},
     "coding": {"too_large", "damaged", "empty"},

@@ -69,7 +69,7 @@ def read_html(html: str, url: str, mode: str) -> tuple[str, dict[str, Any], list
             "It may need a browser to build itself; use mode raw to see what it sends.",
             meta=_describe(page, decision),
         )
-    return content, {**_describe(page, decision), "truncated": truncated}, warnings
+    return content, _describe(page, decision) | ({"truncated": True} if truncated else {}), warnings
 
 
 def _article(page: Page, html: str, decision: Decision, warnings: list[str]) -> str:

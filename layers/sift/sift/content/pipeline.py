@@ -200,7 +200,7 @@ class Pipeline:
             wall_s = max(1.0, self._settings.extract_s - spent_s)
             answer, body = await self._extractor.run(head, fetched.body, wall_s, left_s - spent_s)
         except TargetFailed as error:
-            if options.jq is not None and error.code == "too_large":
+            if options.jq is not None and error.code in ("too_large", "timeout"):
                 raise overtime() from error
             raise
         return _open(answer, body)
