@@ -43,14 +43,12 @@ JobId = Annotated[str, Path(description="The job's id.")]
 Index = Annotated[int, PLAIN_NUMBER, Path(description="The target's place in the job, from 0.")]
 Cursor = Annotated[str | None, Query(description="`next` of the page before.")]
 Offset = Annotated[
-    int | None,
-    PLAIN_NUMBER,
-    Query(ge=0, le=10**9, description="Of a text: the first character to answer, from 0."),
+    Annotated[int, Field(ge=0, le=10**9), PLAIN_NUMBER] | None,
+    Query(description="Of a text: the first character to answer, from 0."),
 ]
 MaxChars = Annotated[
-    int | None,
-    PLAIN_NUMBER,
-    Query(ge=1, le=excerpts.MAX_CHARS, description="Of a text: how many characters to answer at most."),
+    Annotated[int, Field(ge=1, le=excerpts.MAX_CHARS), PLAIN_NUMBER] | None,
+    Query(description="Of a text: how many characters to answer at most."),
 ]
 Name = Annotated[str, Query(min_length=1, max_length=NAME_CHARS)]
 Word = Literal["pending", "running", "done", "failed", "cancelled"]
