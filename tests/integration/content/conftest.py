@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
+from sift.content.child import ForkServer
 from sift.content.pipeline import Pipeline, PipelineSettings
 from sift.errors import TargetFailed
 from sift.targets import Content, FetchOptions
 from tests.integration.content.loopback import Loopback
 
+T = TypeVar("T")
 OpenPipeline = Callable[..., AbstractAsyncContextManager[Pipeline]]
 
 
@@ -39,14 +41,71 @@ def server() -> Iterator[Loopback]:
     loopback.close()
 
 
+class SharedServer(ForkServer):
+    """A fork server that outlives the pipelines that use it: loading its libraries takes longer than most tests."""
+
+    async def aclose(self) -> None:
+        """It ends with the session."""
+
+    async def end(self) -> None:
+        await super().aclose()
+
+
+class Shared:
+    """What the tests that need no fork server of their own work with: one server, and the loop that it belongs to."""
+
+    def __init__(self) -> None:
+        self.runner = asyncio.Runner()
+        settings = PipelineSettings()
+        self.server = SharedServer(
+            "sift.content.extraction:extract", "sift.content.preparation:prepare", settings.child,
+            parallel=settings.children, output_bytes=settings.output_bytes,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        self.runner.run(self.server.end())
+        self.runner.close()
+
+
+_shared: list[Shared] = []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared() -> Iterator[None]:
+    yield
+    while _shared:
+        _shared.pop().close()
+
+
+def play(story: Coroutine[Any, Any, T]) -> T:
+    """Run it where pipelines share a fork server, see `open_pipeline`."""
+    if not _shared:
+        _shared.append(Shared())
+    return _shared[0].runner.run(story)
+
+
+def shared_server() -> ForkServer | None:
+    """The shared server in a story that is played, else None."""
+    found = _shared[0] if _shared else None
+    return found.server if found and asyncio.get_running_loop() is found.runner.get_loop() else None
+
+
 @pytest.fixture
 def open_pipeline(server: Loopback) -> OpenPipeline:
-    """A pipeline that may reach the test's server and nothing else; closed at the end of the `async with`."""
+    """A pipeline that may reach the test's server and nothing else; closed at the end of the `async with`.
+
+    In a story that is played, its fork server is the shared one, unless the settings have a say in it.
+    """
 
     @asynccontextmanager
     async def open_one(resolver: LoopbackResolver | None = None, **settings: Any) -> AsyncIterator[Pipeline]:
         settings.setdefault("guard_allow", server.allow)
-        pipeline = Pipeline(PipelineSettings(**settings), resolver=resolver or LoopbackResolver())
+        own = settings.keys() & {"child", "children", "output_bytes"}
+        pipeline = Pipeline(
+            PipelineSettings(**settings),
+            resolver=resolver or LoopbackResolver(),
+            extractor=None if own else shared_server(),
+        )
         try:
             yield pipeline
         finally:
@@ -63,7 +122,7 @@ def run(open_pipeline: OpenPipeline, url: str, *, deadline_s: float = 30.0, **se
         async with open_pipeline(**settings) as pipeline:
             return await pipeline.run(url, options, deadline_s)
 
-    return asyncio.run(main())
+    return play(main())
 
 
 def failure(open_pipeline: OpenPipeline, url: str, **settings: Any) -> TargetFailed:

@@ -14,7 +14,7 @@ from sift.content.pipeline import Pipeline, PipelineSettings
 from sift.errors import TargetBusy, TargetFailed
 from sift.gateway import Gateway, GatewayFailed
 from sift.targets import Content, FetchOptions
-from tests.integration.content.conftest import LoopbackResolver
+from tests.integration.content.conftest import LoopbackResolver, play, shared_server
 from tests.integration.content.loopback import Loopback, respond
 
 PAGE = b"""# Brume
@@ -49,20 +49,21 @@ def ask(
         return "gateway-secret"
 
     client = Gateway(server.url("/v1/"), read_secret if secret else None, ssl.create_default_context())
-    # The guard is told nothing of the gateway's address: only the page's own server is opened to it by name.
-    pipeline = Pipeline(
-        PipelineSettings(guard_allow=server.allow),
-        resolver=LoopbackResolver(),
-        answerer=Answerer(client, "small-model"),
-    )
 
+    # The guard is told nothing of the gateway's address: only the page's own server is opened to it by name.
     async def main() -> Content:
+        pipeline = Pipeline(
+            PipelineSettings(guard_allow=server.allow),
+            resolver=LoopbackResolver(),
+            answerer=Answerer(client, "small-model"),
+            extractor=shared_server(),
+        )
         try:
             return await pipeline.run(server.url("/page"), FetchOptions(question=QUESTION, **options), deadline_s)
         finally:
             await pipeline.aclose()
 
-    return asyncio.run(main()), sent
+    return play(main()), sent
 
 
 def test_an_answer_with_its_quotes(server: Loopback) -> None:
@@ -171,4 +172,4 @@ def test_a_gateway_that_is_not_there() -> None:
         return await Gateway("http://127.0.0.1:9/v1", None, ssl.create_default_context()).complete("m", [], 5.0)
 
     with pytest.raises(GatewayFailed, match="could not be reached"):
-        asyncio.run(main())
+        play(main())

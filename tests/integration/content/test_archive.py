@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 import socket
@@ -15,7 +14,7 @@ from sift.content.client import FetchLimits
 from sift.content.transport import PhaseTimeouts
 from sift.errors import TargetBusy, TargetFailed
 from sift.targets import Content, FetchOptions
-from tests.integration.content.conftest import LoopbackResolver, OpenPipeline
+from tests.integration.content.conftest import LoopbackResolver, OpenPipeline, play
 from tests.integration.content.loopback import Loopback, respond
 from tests.integration.content.wayback import MOMENT, Wayback
 
@@ -48,7 +47,7 @@ class Recovery:
             async with self._open(**{**values, **settings}) as pipeline:
                 return await pipeline.run(url, options, deadline_s, gone=gone)
 
-        return asyncio.run(main())
+        return play(main())
 
     def fail(self, url: str, **settings: Any) -> TargetFailed:
         with pytest.raises(TargetFailed) as caught:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 from typing import Any
@@ -13,7 +12,7 @@ from sift.content.pipeline import Pipeline
 from sift.content.sandbox import ChildLimits
 from sift.errors import TargetFailed
 from sift.targets import Content, FetchOptions
-from tests.integration.content.conftest import OpenPipeline
+from tests.integration.content.conftest import OpenPipeline, play
 from tests.integration.content.loopback import Loopback, respond
 from tests.unit.content.documents import make_pdf
 from tests.unit.content.office_documents import (
@@ -72,7 +71,7 @@ def run(open_pipeline: OpenPipeline, url: str, **options: Any) -> Content:
         async with open_pipeline() as pipeline:
             return await pipeline.run(url, FetchOptions(**options), 60.0)
 
-    return asyncio.run(main())
+    return play(main())
 
 
 async def fail(pipeline: Pipeline, url: str, **options: Any) -> TargetFailed:
@@ -100,7 +99,7 @@ def test_every_kind(server: Loopback, open_pipeline: OpenPipeline) -> None:
                 if name != "pdf":
                     assert (await fail(pipeline, server.url(f"/{name}"), pages="1")).code == "bad_pages"
 
-    asyncio.run(main())
+    play(main())
 
 
 @pytest.mark.parametrize(
@@ -130,7 +129,7 @@ def test_what_has_no_text_is_refused_and_raw_gives_its_bytes(
                 assert "raw" in error.hint
             assert (await pipeline.run(server.url("/x"), FetchOptions(mode="raw"), 60.0)).body == body
 
-    asyncio.run(main())
+    play(main())
 
 
 def test_a_protected_document_a_bomb_and_the_next(server: Loopback, open_pipeline: OpenPipeline) -> None:
@@ -144,7 +143,7 @@ def test_a_protected_document_a_bomb_and_the_next(server: Loopback, open_pipelin
             assert (await fail(pipeline, server.url("/bomb"))).code == "too_large"
             assert (await pipeline.run(server.url("/sound"), FetchOptions(), 60.0)).body
 
-    asyncio.run(main())
+    play(main())
 
 
 def test_a_sheet_beyond_memory_is_too_large(server: Loopback, open_pipeline: OpenPipeline) -> None:
@@ -157,7 +156,7 @@ def test_a_sheet_beyond_memory_is_too_large(server: Loopback, open_pipeline: Ope
         async with open_pipeline(child=ChildLimits(memory_bytes=400 << 20)) as pipeline:
             assert (await fail(pipeline, server.url("/x"))).code == "too_large"
 
-    asyncio.run(main())
+    play(main())
 
 
 @pytest.mark.parametrize("mode", ["raw", "meta"])
@@ -168,7 +167,7 @@ def test_modes_without_pages_say_so_before_anything_is_fetched(
         async with open_pipeline() as pipeline:
             assert (await fail(pipeline, server.url("/x"), pages="1", mode=mode)).code == "bad_pages"
 
-    asyncio.run(main())
+    play(main())
     assert server.requests == []
 
 

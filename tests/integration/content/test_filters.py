@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from sift.errors import TargetFailed
 from sift.targets import Content, FetchOptions
-from tests.integration.content.conftest import OpenPipeline
+from tests.integration.content.conftest import OpenPipeline, play
 from tests.integration.content.loopback import Loopback, respond
 from tests.unit.content.documents import make_pdf
 from tests.unit.content.office_documents import make_docx
@@ -28,7 +27,7 @@ def read(open_pipeline: OpenPipeline, url: str, *, settings: dict[str, Any] | No
         async with open_pipeline(**(settings or {})) as pipeline:
             return await pipeline.run(url, FetchOptions(**options), 60.0)
 
-    return asyncio.run(main())
+    return play(main())
 
 
 def failure(open_pipeline: OpenPipeline, url: str, **options: Any) -> TargetFailed:
@@ -84,7 +83,7 @@ def test_a_bad_pattern_that_no_submission_checked(server: Loopback, open_pipelin
             await pipeline.run(server.url("/a"), FetchOptions.model_construct(grep="("), 30.0)
 
     with pytest.raises(TargetFailed) as caught:
-        asyncio.run(main())
+        play(main())
     assert caught.value.code == "bad_grep"
 
 
@@ -146,7 +145,7 @@ def test_hostile_programs_are_typed_and_the_next_target_is_served(
                 assert (await pipeline.run(server.url("/d"), FetchOptions(jq="1"), 60.0)).body == b"1\n"
         return codes
 
-    assert asyncio.run(main()) == dict.fromkeys(HOSTILE, "filter_limit")
+    assert play(main()) == dict.fromkeys(HOSTILE, "filter_limit")
 
 
 def test_a_program_sees_no_environment(
@@ -286,6 +285,6 @@ def test_every_sensible_combination_and_a_clear_error_for_every_other(
                     results.append(error.code if error.hint else f"{error.code} without a hint")
         return results
 
-    for (path, options, expected), result in zip(COMBINATIONS, asyncio.run(main()), strict=True):
+    for (path, options, expected), result in zip(COMBINATIONS, play(main()), strict=True):
         assert expected in result, (path, options, result)
         assert ("_" in expected) == (result == expected) or expected == "empty", (path, options, result)

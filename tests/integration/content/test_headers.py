@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import pytest
 from sift.errors import TargetBusy, TargetFailed
 from sift.targets import FetchOptions
 from tests.integration.content.authority import Authority
-from tests.integration.content.conftest import LoopbackResolver, OpenPipeline, failure, run
+from tests.integration.content.conftest import LoopbackResolver, OpenPipeline, failure, play, run
 from tests.integration.content.loopback import Loopback, respond
 from tests.integration.content.loopback2 import Answer2, Loopback2
 
@@ -170,7 +169,7 @@ def test_credentials_are_never_written_down(
                 except TargetBusy as error:
                     told.append(f"{error.code} {error.detail} {error.hint} {error!r}")
 
-    asyncio.run(main())
+    play(main())
     server.close()
     assert len(server.requests) == 4
     assert "s3cret" in str(server.requests), "they were sent"
@@ -186,7 +185,7 @@ def test_cookies_live_within_one_target(server: Loopback, open_pipeline: OpenPip
             await pipeline.run(server.url("/a", "site.test"), FetchOptions(mode="raw"), 30.0)
             await pipeline.run(server.url("/b", "site.test"), FetchOptions(mode="raw"), 30.0)
 
-    asyncio.run(main())
+    play(main())
     assert [headers.get("cookie") for headers in sent(server)] == [None, "seen=1", None]
 
 

@@ -88,9 +88,9 @@ def test_a_sweep(ledger: Ledger) -> None:
 
 
 def test_a_code_that_a_child_made_up_is_no_dimension(ledger: Ledger) -> None:
-    from sift.services.work import _measure
+    from sift.services.work import _tell
 
-    _measure(Outcome(0, 1, "failed", 0, {"error": {"code": "made_up_7f3a"}}))
+    _tell(Outcome(0, 1, "failed", 0, {"error": {"code": "made_up_7f3a"}}))
     assert ledger.values["TargetErrors", None] == [1]
 
 
