@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING, Any
 
 from sift.services.advance import Advancer
@@ -11,7 +12,7 @@ from sift.services.purge import Purger
 from sift.services.read import Reader
 from sift.services.retry import Retrier
 from sift.services.submit import Submitter, Terms
-from sift.services.sweep import Sweeper
+from sift.services.sweep import Report, Sweeper
 from sift.services.work import Received, Worker
 from tests.simulation.backend import VISIBILITY_SECONDS, target_of
 from tests.simulation.processes import Process
@@ -38,6 +39,15 @@ class FrankWorker(Worker):
         except Exception as error:
             self._world.surprised(self._process.name, error)
             raise
+
+
+class FrankSweeper(Sweeper):
+    """A sweeper that breaks the run on what nobody foresaw."""
+
+    def _unforeseen(self, job_id: str, report: Report) -> None:
+        error = sys.exc_info()[1]
+        if error is not None:
+            raise error
 
 
 class WorkerProcess(Process):
@@ -76,7 +86,7 @@ class SweeperProcess(Process):
         backend = world.backend
         store, queue = self.port("store", backend.store), self.port("queue", backend.queue)
         blobs, bus = self.port("blobs", backend.blobs), self.port("bus", backend.bus)
-        self.sweeper = Sweeper(
+        self.sweeper = FrankSweeper(
             store,
             queue,
             self,

@@ -150,6 +150,22 @@ def test_a_removal_waits_for_a_fetch_that_outlived_the_cancel() -> None:
     asyncio.run(story())
 
 
+def test_a_removal_does_not_need_the_state_which_has_expired() -> None:
+    async def story() -> None:
+        world = World()
+        world.site.answers[urls(1)[0]] = [Content(random.Random(5).randbytes(50_000), "x/y", {})]
+        job_id = (await world.submit(1)).meta.job_id
+        await world.drain()
+        await world.controller.delete(ANN, job_id)
+        del world.store.states[job_id]  # as the table's TTL does
+        assert (await world.sweep()).removed == 1
+        assert not world.store.outcomes
+        assert not world.store.segments
+        assert not world.blobs.blobs
+
+    asyncio.run(story())
+
+
 def test_a_removal_takes_what_no_outcome_names() -> None:
     async def story() -> None:
         world = World()

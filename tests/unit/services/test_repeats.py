@@ -49,6 +49,8 @@ def test_a_busy_target_comes_back(world: World) -> None:
         assert (first.claims, first.busy_since) == (0, NOW)
         assert NOW + 1_000 <= first.until <= NOW + 3_000
         assert world.state(job).running(NOW) == 0, "nobody holds it while it waits"
+        slots = (await world.reader.page(ANN, job.meta.job_id, 0, 10, lambda slot: True)).slots
+        assert [(slot.status, slot.attempts) for slot in slots] == [("pending", 1)]
         assert 1_000 <= world.queue.waiting[receipt].visible_at - NOW <= 3_000
         world.clock.now += 3_000
         assert await world.deliver() == [receipt]

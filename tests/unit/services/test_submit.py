@@ -229,6 +229,9 @@ def test_a_large_job_that_the_caps_refuse_writes_nothing() -> None:
         with pytest.raises(ServiceBusy):
             await world.submit(8_100, who=Identity("acme", "cid", "00000000000c"))
         assert world.contents() == before
+        with pytest.raises(CallerBusy):
+            await world.submit(targets=long_specs(200, 4_000))
+        assert not world.blobs.blobs
         assert "store.put_segments" not in world.life.calls
 
     asyncio.run(story())

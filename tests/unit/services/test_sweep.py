@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -268,6 +269,31 @@ def test_a_job_that_fails_does_not_keep_the_sweep_from_the_others(world: World) 
         report = await world.sweep()
         assert len(report.failed) == 1
         await world.sweep()
+        await world.drain()
+        world.check(good.meta.job_id, ["done"] * 2)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("call", ["get_job", "removals"])
+def test_what_nobody_foresaw_of_one_job_does_not_keep_the_sweep_from_the_others(world: World, call: str) -> None:
+    async def story() -> None:
+        bad, good = [await lost(world, count) for count in (1, 2)]
+        if call == "removals":
+            await world.controller.cancel(ANN, bad.meta.job_id)
+            await world.controller.delete(ANN, bad.meta.job_id)
+        world.clock.now += QUIET_MS
+        get_job, get_meta = world.store.get_job, world.store.get_meta
+
+        async def fail_for_one(job_id: str) -> Any:
+            if job_id == bad.meta.job_id:
+                raise KeyError("identity")
+            return await (get_job if call == "get_job" else get_meta)(job_id)
+
+        name = "get_job" if call == "get_job" else "get_meta"
+        setattr(world.store, name, fail_for_one)
+        report = await world.sweep()
+        assert (report.failed, report.resent) == ([bad.meta.job_id], 2)
         await world.drain()
         world.check(good.meta.job_id, ["done"] * 2)
 

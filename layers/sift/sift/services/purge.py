@@ -24,16 +24,16 @@ class Purger:
         A fetch that outlived the cancel of its job may still store an outcome: nothing is removed before its
         lease has ended.
         """
-        job = await self._store.get_job(job_id)
-        if job is not None:
-            meta, state = job
-            if state.running(self._clock.now_ms() - CLOCK_MARGIN_MS):
+        # Each by itself: the state of a hidden job is expired, and the table may have removed it already.
+        state, meta = await self._store.get_state(job_id), await self._store.get_meta(job_id)
+        if state is not None and state.running(self._clock.now_ms() - CLOCK_MARGIN_MS):
+            return False
+        more = True
+        while more:
+            if seconds_left() < reserve:
                 return False
-            more = True
-            while more:
-                if seconds_left() < reserve:
-                    return False
-                more = await self._blobs.remove(job_prefix(job_id))
+            more = await self._blobs.remove(job_prefix(job_id))
+        if meta is not None:
             for number in range(-(-meta.total // SEGMENT)):
                 if seconds_left() < reserve:
                     return False

@@ -18,6 +18,8 @@ from sift.store.ports import Outcome, Spec, Store
 POLL_SECONDS = 0.5
 #: How many jobs one page of a filtered list looks at.
 LIST_LOOKS = 1_000
+#: With a filter, jobs are looked at so many at a time after the first page; BatchGetItem takes the items of 50.
+LIST_STEP = 100
 
 #: A target's status, in the words of the API.
 Word = str
@@ -106,16 +108,17 @@ class Reader:
                 "Without tenant, actor and all, this lists your own jobs.",
             )
         taken: list[tuple[Meta, State]] = []
-        looked = 0
+        looked, step = 0, limit
         while True:
             now = self._clock.now_ms()
-            ids_, more = await self._list(identity, whose, now, before, limit)
+            ids_, more = await self._list(identity, whose, now, before, step)
             for meta, state in await self._store.get_jobs(ids_):
                 if len(taken) == limit:
                     return taken, taken[-1][0].job_id
                 if not state.expired(now) and accept(meta, state):
                     taken.append((meta, state))
-            looked += limit
+            looked += step
+            step = max(limit, LIST_STEP)  # a filter that drops many would take a request for each few
             if more is None or len(taken) == limit or looked >= LIST_LOOKS:
                 return taken, more
             before = more
@@ -216,7 +219,7 @@ def _finished(outcome: Outcome) -> Slot:
 def _derived(state: State, index: int, spec: Spec, now_ms: int) -> Slot:
     """A target without an outcome: what the job's state says of it."""
     entry = state.flight.get(index)
-    attempts = spec.attempts + (entry.claims if entry else 0)
+    attempts = spec.attempts + (max(entry.claims, int(entry.busy_since is not None)) if entry else 0)
     if state.status == "cancelled":
         error = _error("cancelled", "The job was cancelled before this target ran.", "Submit it again.")
         return Slot(index, "cancelled", spec.url, spec.label, attempts, spec.options, error=error)
@@ -227,7 +230,7 @@ def _derived(state: State, index: int, spec: Spec, now_ms: int) -> Slot:
             "Submit it again, in a smaller job or with a longer deadline.",
         )
         return Slot(index, "failed", spec.url, spec.label, attempts, spec.options, error=error)
-    running = entry is not None and entry.until > now_ms
+    running = entry is not None and entry.claims > 0 and entry.until > now_ms
     return Slot(index, "running" if running else "pending", spec.url, spec.label, attempts, spec.options)
 
 

@@ -145,7 +145,7 @@ class Submitter:
             raise CallerBusy(
                 "store_full",
                 f"{limits.retained_jobs} jobs of this caller are retained.",
-                "Wait until older jobs expire.",
+                "Delete old jobs, or wait until they expire.",
                 retry_after=SERVICE_RETRY * 10,
             )
         return await self._commit(identity, request, limits, record, stale)
@@ -196,9 +196,9 @@ class Submitter:
         deadline_at = now + self._terms.deadline_seconds * 1000
         ttl = limits.ttl_seconds
         expires_at = deadline_at // 1000 + ttl if ttl else None
-        segments, size = await self._segments(job_id, request.targets)
+        segments, blobs, size = _segments(job_id, request.targets)
         ahead = size > COMMIT_BYTES or len(segments) > COMMIT_SEGMENTS
-        if ahead:
+        if ahead or blobs:
             if (refusal := await self._foresee_refusal(identity, limits)) is not None:
                 # The slot may be held by the same work, which was committed since it was looked up.
                 held = await self._store.get_idempotency(record.key) if record else None
@@ -206,7 +206,10 @@ class Submitter:
                 if isinstance(found, Submitted):
                     return found
                 raise refusal
-            await self._store.put_segments(job_id, segments, expires_at)
+            for blob, packed in blobs.items():
+                await self._blobs.put(blob, packed, "application/zlib")
+            if ahead:
+                await self._store.put_segments(job_id, segments, expires_at)
         total = len(request.targets)
         window = min(request.window, limits.window)
         released = min(window, total)
@@ -305,21 +308,6 @@ class Submitter:
             return found
         return await self._commit(identity, request, limits, record, found[1])
 
-    async def _segments(self, job_id: str, targets: Sequence[Spec]) -> tuple[list[Segment], int]:
-        """The targets in segments, and their stored size in bytes; large ones are in the bucket by then."""
-        segments, size = [], 0
-        for number, first in enumerate(range(0, len(targets), SEGMENT)):
-            specs = targets[first : first + SEGMENT]
-            packed = pack_specs(specs)
-            if len(packed) > SEGMENT_INLINE_BYTES:
-                key = segment_key(job_id, number)
-                await self._blobs.put(key, packed, "application/zlib")
-                segments.append(Segment(number, blob=key))
-            else:
-                segments.append(Segment(number, specs))
-                size += len(packed)
-        return segments, size
-
     async def _send(self, job_id: str, specs: Sequence[Spec]) -> None:
         """The first window. The job is committed, so a queue that fails now is the sweeper's to repair."""
         messages = [target_message(job_id, index, spec) for index, spec in enumerate(specs)]
@@ -347,3 +335,21 @@ def _jobs_busy(cap: int) -> ServiceBusy:
         retry_after=SERVICE_RETRY,
         extra={"cap": "jobs_total", "limit": cap},
     )
+
+
+def _segments(job_id: str, targets: Sequence[Spec]) -> tuple[list[Segment], dict[str, bytes], int]:
+    """The targets in segments, what of them goes to the bucket by its key, and the stored size of the rest in bytes."""
+    segments: list[Segment] = []
+    blobs: dict[str, bytes] = {}
+    size = 0
+    for number, first in enumerate(range(0, len(targets), SEGMENT)):
+        specs = targets[first : first + SEGMENT]
+        packed = pack_specs(specs)
+        if len(packed) > SEGMENT_INLINE_BYTES:
+            key = segment_key(job_id, number)
+            blobs[key] = packed
+            segments.append(Segment(number, blob=key))
+        else:
+            segments.append(Segment(number, specs))
+            size += len(packed)
+    return segments, blobs, size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sift import metrics
@@ -66,17 +66,21 @@ class Sweeper:
     async def sweep(self, seconds_left: Callable[[], float]) -> Report:
         """One walk over all live jobs and the outbox. A job that fails does not keep it from the next."""
         report = Report()
+        shards = await self._store.used_shards(MOST_SHARDS)
         try:
-            return await self._walk(report, seconds_left)
+            return await self._walk(shards, report, seconds_left)
         finally:
             metrics.add(metrics.LIVE_JOBS, report.live)
             metrics.add(metrics.TARGETS_RUNNING, report.running)
             for repair in ("resent", "ended", "announced"):
                 metrics.add(metrics.REPAIRS, getattr(report, repair), repair)
 
-    async def _walk(self, report: Report, seconds_left: Callable[[], float]) -> Report:
-        for shard in await self._store.used_shards(MOST_SHARDS):
+    async def _walk(self, shards: Sequence[int], report: Report, seconds_left: Callable[[], float]) -> Report:
+        for shard in shards:
             jobs = await self._store.live_jobs(shard)
+            # Not always the same ones first: they are those that come last when the time does not suffice for all.
+            first_one = self._clock.now_ms() // 60_000 % max(1, len(jobs))
+            jobs = [*jobs[first_one:], *jobs[:first_one]]
             report.live += len(jobs)
             for first in range(0, len(jobs), AT_ONCE):
                 if seconds_left() < RESERVE_SECONDS:
@@ -101,6 +105,8 @@ class Sweeper:
             except (Unavailable, DataUnreadable) as error:
                 _log.warning("a job is removed by the next sweep: %s", error.detail, extra={"job_id": job_id})
                 report.failed.append(job_id)
+            except Exception:  # noqa: BLE001 - see _unforeseen
+                self._unforeseen(job_id, report)
 
     async def _tend(self, shard: int, job_id: str, report: Report) -> None:
         try:
@@ -121,6 +127,8 @@ class Sweeper:
         except (Unavailable, DataUnreadable) as error:
             _log.warning("a job waits for the next sweep: %s", error.detail, extra={"job_id": job_id})
             report.failed.append(job_id)
+        except Exception:  # noqa: BLE001 - see _unforeseen
+            self._unforeseen(job_id, report)
 
     async def _announce(self, shard: int, job_id: str, report: Report) -> None:
         try:
@@ -131,6 +139,13 @@ class Sweeper:
         except (Unavailable, DataUnreadable) as error:
             _log.warning("the end of a job waits for the next sweep: %s", error.detail, extra={"job_id": job_id})
             report.failed.append(job_id)
+        except Exception:  # noqa: BLE001 - see _unforeseen
+            self._unforeseen(job_id, report)
+
+    def _unforeseen(self, job_id: str, report: Report) -> None:
+        """Whatever is wrong with one job must not keep the sweep from all others, every minute anew."""
+        _log.exception("a job can't be swept", extra={"job_id": job_id})
+        report.failed.append(job_id)
 
     async def _resend(self, state: State) -> int:
         """Send again what has been quiet for too long; at most once per period, since it is touched first."""
