@@ -131,7 +131,7 @@ def _answer(error: Exception, request_id: str) -> Response[str]:
     if isinstance(error, SiftError):
         answer = problems.answer(error, request_id)
         if answer.status_code >= 500 and not isinstance(error, TargetFailed | TargetBusy):
-            _log.error("%s: %s", error.code, error.detail)
+            _log.error("a request failed: %s", error.detail, extra={"code": error.code})
         return answer
     _log.error("unexpected", exc_info=error)
     return problems.internal(request_id)

@@ -120,7 +120,7 @@ class Submitter:
             metrics.add(metrics.JOBS_REFUSED, label=refusal.code)
             raise
         metrics.add(metrics.JOBS_REUSED if submitted.reused else metrics.JOBS_CREATED)
-        _log.info("a job is %s", "reused" if submitted.reused else "created", extra={"job_id": submitted.meta.job_id})
+        _log.info("submitted", extra={"job_id": submitted.meta.job_id, "reused": submitted.reused})
         return submitted
 
     async def _submit(self, identity: Identity, request: Request) -> Submitted:
