@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_lambda_powertools.utilities.data_classes import SQSEvent
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from sift.bootstrap import run, worker
@@ -21,11 +19,11 @@ logger = make_logger()
 @reported
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Works on an SQS batch; answers with the messages that are to stay on the queue (partial batch response)."""
-    batch = [_received(record) for record in SQSEvent(event).records]
+    batch = [_received(record) for record in event["Records"]]
     kept = run(worker().run_batch(batch, lambda: context.get_remaining_time_in_millis() / 1000))
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in kept]}
 
 
-def _received(record: SQSRecord) -> Received:
-    receives = int(record.attributes.approximate_receive_count)
-    return Received(record.message_id, record.receipt_handle, record.body, receives)
+def _received(record: dict[str, Any]) -> Received:
+    receives = int(record["attributes"]["ApproximateReceiveCount"])
+    return Received(record["messageId"], record["receiptHandle"], record["body"], receives)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -17,27 +17,23 @@ from pydantic import ValidationError
 
 from sift import settings
 from sift.blobs.s3 import S3Blobs
-from sift.claims import read_names
-from sift.classes import read_classes
 from sift.clock import SystemClock
 from sift.errors import TargetFailed
 from sift.events.eventbridge import EventBridgeBus
-from sift.identity import Limits
-from sift.jwks import Jwks
 from sift.queue.sqs import SqsDeadLetters, SqsQueue
 from sift.services.advance import Advancer
-from sift.services.control import Controller
-from sift.services.credentials import Authenticator
-from sift.services.keys import KeyService
-from sift.services.purge import Purger
-from sift.services.read import Reader
-from sift.services.retry import Retrier
-from sift.services.submit import Submitter, Terms
-from sift.services.sweep import Sweeper
-from sift.services.tokens import TokenRules, TokenService
-from sift.services.work import Worker
 from sift.store.dynamo import DynamoStore
 from sift.targets import Content, FetchOptions
+
+# What one function alone needs is imported where it is put together: each cold start pays for its own.
+if TYPE_CHECKING:
+    from sift.services.control import Controller
+    from sift.services.credentials import Authenticator
+    from sift.services.read import Reader
+    from sift.services.retry import Retrier
+    from sift.services.submit import Submitter
+    from sift.services.sweep import Sweeper
+    from sift.services.work import Worker
 
 T = TypeVar("T")
 
@@ -115,6 +111,12 @@ def _advancer(config: settings.Settings, store: DynamoStore) -> Advancer:
 
 def _authenticator(config: settings.CallerSettings, store: DynamoStore) -> Authenticator:
     """Who may call a function: the same for each that callers reach."""
+    from sift.claims import read_names
+    from sift.jwks import Jwks
+    from sift.services.credentials import Authenticator
+    from sift.services.keys import KeyService
+    from sift.services.tokens import TokenRules, TokenService
+
     clock = SystemClock()
     tokens = None
     if config.jwt_issuer:
@@ -126,6 +128,13 @@ def _authenticator(config: settings.CallerSettings, store: DynamoStore) -> Authe
 @functools.cache
 def api() -> Api:
     """The services of functions/api."""
+    from sift.classes import read_classes
+    from sift.identity import Limits
+    from sift.services.control import Controller
+    from sift.services.read import Reader
+    from sift.services.retry import Retrier
+    from sift.services.submit import Submitter, Terms
+
     config = settings.load(settings.ApiSettings, os.environ)
     store, clock = _store(config), SystemClock()
     blobs = S3Blobs(_Lazy("s3"), config.bucket_name)
@@ -169,6 +178,8 @@ def _pipeline(config: settings.ContentSettings) -> Any:
 @functools.cache
 def worker() -> Worker:
     """The worker of functions/fetch."""
+    from sift.services.work import Worker
+
     config = settings.load(settings.FetchSettings, os.environ)
     store = _store(config)
     return Worker(
@@ -211,6 +222,9 @@ def fetch_now() -> FetchNow:
 @functools.cache
 def sweeper() -> Sweeper:
     """The sweeper of functions/sweep."""
+    from sift.services.purge import Purger
+    from sift.services.sweep import Sweeper
+
     config = settings.load(settings.SweepSettings, os.environ)
     store = _store(config)
     return Sweeper(

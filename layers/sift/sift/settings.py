@@ -11,7 +11,6 @@ from pydantic_core import PydanticCustomError
 from sift.claims import read_names
 from sift.classes import read_classes
 from sift.errors import SiftError
-from sift.jwks import is_trusted_address
 
 
 class SettingsError(SiftError):
@@ -21,7 +20,7 @@ class SettingsError(SiftError):
 class Settings(BaseModel):
     """What every function needs."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)  # a function builds its own, of five
 
     table_name: str = Field(min_length=1)
     bucket_name: str = Field(min_length=1)
@@ -47,6 +46,8 @@ class CallerSettings(Settings):
     @field_validator("jwt_jwks_url")
     @classmethod
     def _is_trusted(cls, value: str) -> str:
+        from sift.jwks import is_trusted_address  # most functions do without it
+
         if value and not is_trusted_address(value):
             raise ValueError("not an https address")
         return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from sift.content.allocator import LARGE_PAGE, give_back
 from sift.content.article import (
     FOUND_SHARE,
     TOO_LITTLE,
@@ -54,6 +55,8 @@ def read_html(html: str, url: str, mode: str) -> tuple[str, dict[str, Any], list
             # Weaker parsers than ours get the bounded tree; the original could hold them up for minutes.
             html = serialize(page)
         decision = decide(html, page.base)
+        if len(html) > LARGE_PAGE:
+            give_back()  # the tree that trafilatura had: 60 of 350 MB for a page of 5 MB
     if mode == "article":
         content = _article(page, html, decision, warnings)
     elif mode == "text":
