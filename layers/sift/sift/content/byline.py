@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from sift.content.dom import Element, collapse
 
 MAX_NAME = 60
+MAX_BELOW = 50
 
 _AUTHOR_NAME = re.compile(r"(?:^|[\s_-])(?:author|byline|writer)[\s_-]{0,2}(?:name|link|title)?s?(?:$|\s)", re.I)
 _AUTHOR_AREA = re.compile(r"(?:^|[\s_-])(?:author|byline|byl|writer)s?(?:$|[\s_-])", re.I)
@@ -64,9 +66,15 @@ def _rank(element: Element) -> int:
 
 def _read_name(element: Element) -> str:
     """The text of an element if it reads like a name of two to eight words, or ""."""
-    text = collapse(element.text()[:500].replace("\n", " ")).strip(_EDGES)
+    text = collapse(_text_of_few(element)).strip(_EDGES)
     name = _AFTER_NAME.split(_BY.sub("", text), 1)[0].strip(_EDGES)
     return name if 2 <= len(name.split()) <= 8 and len(name) <= MAX_NAME and not _NO_NAME.search(name) else ""
+
+
+def _text_of_few(element: Element) -> str:
+    """The text of an element of at most `MAX_BELOW` elements: one that holds more is no name."""
+    few = sum(1 for _ in itertools.islice(element.walk(), MAX_BELOW + 1)) <= MAX_BELOW
+    return element.text()[:500].replace("\n", " ") if few else ""
 
 
 def find_day(stated: str) -> str:

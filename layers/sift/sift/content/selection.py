@@ -250,10 +250,10 @@ def find_holder(body: Element, runs: list[Run], share: float = 1.0) -> Element:
     weights: dict[int, int] = {}
     for run in runs:
         if run.kept:
-            element: Element | None = run.block
-            while element is not None:
-                weights[id(element)] = weights.get(id(element), 0) + len(run.words)
-                element = element.parent
+            weights[id(run.block)] = weights.get(id(run.block), 0) + len(run.words)
+    for element in reversed(list(body.walk())):  # children come before their parents this way
+        if (above := element.parent) is not None and (weight := weights.get(id(element))):
+            weights[id(above)] = weights.get(id(above), 0) + weight
     holder, least = body, share * weights.get(id(body), 0)
     while least:
         heavy = [c for c in holder.children if isinstance(c, Element) and weights.get(id(c), 0) >= least]
