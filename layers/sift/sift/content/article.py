@@ -1,134 +1,105 @@
-"""The main content of a page: trafilatura decides what belongs to it, the page's own tree is what gets rendered."""
+"""The main content of a page: what trafilatura kept, or the whole of `main` where that is more than an article."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
-from sift.content.dom import Element
-from sift.content.markdown import Keep
+from sift.content import selection
+from sift.content.dom import Page
+from sift.content.markdown import Renderer
 
-# The smallest node that holds this share of what trafilatura kept is the article's root.
-HELD_SHARE = 0.85
-# A block belongs to the article when this share of its word sequences occurs in what trafilatura kept.
-KEPT_SHARE = 0.8
-SEQUENCE = 4
-# Less than this share of the page's running text, and the extraction is taken to have missed the content.
-# A page that calls itself one article is believed: what surrounds a short one is much.
-TOO_LITTLE = 0.08
-TOO_LITTLE_OF_ARTICLE = 0.0
+# A page that calls itself neither an article nor a product is given whole (its `main`, else its body less menus)
+# when trafilatura kept less than this share of it: a list of entries, a thread, a page made of sections.
+SHARE_OF_MAIN, SHARE_OF_BODY = 0.6, 0.1
+# So is any page of which trafilatura found next to nothing.
 MIN_WORDS = 20
-# Less than this share of it found again in the page's blocks, and what was kept is given as it is.
+# Of what was kept, this share must stand in the page's blocks, or it comes from structured data.
 FOUND_SHARE = 0.5
 
-_WORD = re.compile(r"\w+")
-_ASIDE = frozenset({"nav", "footer", "aside", "form", "button", "dialog"})
+_STRIPPED = ("script", "style", "svg", "template", "link", "nav", "footer", "button", "dialog", "select")
+
+
+@dataclass(frozen=True)
+class Article:
+    """Content as Markdown; `whole`: no main content was found and this is all of the page."""
+
+    content: str
+    whole: bool = False
+
+
+def extract_article(page: Page, kept: str) -> Article:
+    """The main content of a page, of which trafilatura kept this text. The page's tree is used up."""
+    runs = selection.read_runs(page.body)
+    region, is_main = selection.find_region(runs)
+    there = selection.count_words(region)
+    wanted = selection.count_text(kept)
+    selection.keep_known(runs, kept)
+    found = selection.count_kept(runs)
+    if wanted > there and found < FOUND_SHARE * wanted:
+        return Article("\n\n".join(line for line in kept.splitlines() if line.strip()) + "\n")
+    share = selection.count_kept(region) / max(1, there)
+    little = not page.kind and share < (SHARE_OF_MAIN if is_main else SHARE_OF_BODY)
+    whole = little or (found < MIN_WORDS and found < 0.9 * there)
+    if not whole:
+        selection.complete(page.body, runs, region)
+        whole = not any(run.kept for run in runs)
+    if whole:
+        selection.keep_all(runs, region)
+    selection.clear_others(runs)
+    content = Renderer(page.base).render(selection.find_holder(page.body, runs))
+    return Article(content, whole=whole and not is_main)
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What trafilatura says: the text it kept, and its metadata by field."""
+    """The text that trafilatura kept of a page, and the day it was published (YYYY-MM-DD), each "" when not found."""
 
-    text: str
-    metadata: dict[str, str]
+    text: str = ""
+    day: str = ""
 
 
-def decide(html: str, url: str, *, recall: bool = False) -> Decision:
-    """Run trafilatura once over a page, for its content and its metadata."""
+def decide(html: str, url: str, *, text: bool = True, day: bool = True) -> Decision:
+    """Find what is wanted, on one parse: the content by trafilatura, the day by htmldate."""
+    if not (text or day):
+        return Decision()
     import trafilatura
 
-    document: Any = trafilatura.bare_extraction(
-        html, url=url, with_metadata=True, include_comments=False, include_tables=True, favor_recall=recall
-    )
-    if document is None:
-        return Decision("", {})
-    fields = {name: getattr(document, name, None) for name in ("title", "author", "date", "description", "language")}
-    return Decision(document.text or "", {name: str(value) for name, value in fields.items() if value})
+    tree = _load(html)
+    if tree is None:
+        return Decision()
+    _strip(tree)
+    found = ""
+    if day:
+        from htmldate import find_date
+
+        # Its extensive search costs as much as the extraction, and finds a day on nearly every page that has none.
+        found = find_date(tree, url=url, extensive_search=False, original_date=True) or ""
+    if not text:
+        return Decision(day=found)
+    document: Any = trafilatura.bare_extraction(tree, url=url, include_comments=False, include_tables=True)
+    return Decision("" if document is None else document.text or "", found)
 
 
-def keep_rule(text: str) -> Keep:
-    """A judge of leaf blocks: does this text occur, nearly word for word, in `text`?"""
-    words = _words(text)
-    known = {
-        tuple(words[start : start + length])
-        for length in range(1, SEQUENCE + 1)
-        for start in range(len(words) - length + 1)
-    }
+def _load(html: str) -> Any:
+    """The page as trafilatura parses it, with one class for all elements: lxml.html asks Python for each anew."""
+    import lxml.html  # type: ignore[import-untyped]
+    from lxml import etree
+    from trafilatura import utils
 
-    def keep(block: str) -> bool:
-        own = _words(block)
-        if not own:
-            return False
-        length = min(SEQUENCE, len(own))
-        sequences = [tuple(own[start : start + length]) for start in range(len(own) - length + 1)]
-        return sum(sequence in known for sequence in sequences) >= KEPT_SHARE * len(sequences)
-
-    return keep
-
-
-def find_root(body: Element, keep: Keep) -> Element:
-    """The smallest element that holds nearly all of the text that `keep` accepts; `body` when it accepts none."""
-    for element in reversed(list(body.walk())):  # children come before their parents this way
-        element.weight = sum(child.weight for child in element.children if isinstance(child, Element))
-        if element.is_block or element is body:
-            element.weight += sum(len(run) for run in _runs(element) if keep(run))
-    root, total = body, body.weight
-    while True:
-        heavy = next(
-            (c for c in root.children if isinstance(c, Element) and c.weight and c.weight >= HELD_SHARE * total), None
+    utils.HTML_PARSER.set_element_class_lookup(
+        etree.ElementDefaultClassLookup(
+            element=lxml.html.HtmlElement,
+            comment=lxml.html.HtmlComment,
+            pi=lxml.html.HtmlProcessingInstruction,
+            entity=lxml.html.HtmlEntity,
         )
-        if heavy is None or heavy.tag in ("table", "tbody", "tr", "ul", "ol", "p", "pre"):
-            return root
-        root = heavy
+    )
+    return utils.load_html(html)
 
 
-def _runs(element: Element) -> list[str]:
-    """The stretches of inline text directly in a block."""
-    runs: list[str] = []
-    parts: list[str] = []
-    waiting: list[Element | str] = list(reversed(element.children))
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, str):
-            parts.append(node)
-        elif node.is_block:
-            runs.append("".join(parts))
-            parts = []
-        elif node.tag == "br":
-            parts.append("\n")
-        else:
-            waiting += reversed(node.children)
-    runs.append("".join(parts))
-    return [run for run in runs if run.strip()]
-
-
-def without_asides(body: Element) -> Element:
-    """A copy of a page's tree less its navigation, forms and footers."""
-    copy = Element(body.tag, body.attrs, holds_block=body.holds_block)
-    waiting = [(body, copy)]
-    while waiting:
-        source, target = waiting.pop()
-        for child in source.children:
-            if isinstance(child, str):
-                target.children.append(child)
-            elif child.tag not in _ASIDE:
-                twin = Element(child.tag, child.attrs, parent=target, holds_block=child.holds_block)
-                target.children.append(twin)
-                waiting.append((child, twin))
-    return copy
-
-
-def is_too_little(kept: str, page_text: str, share: float = TOO_LITTLE) -> bool:
-    """Say whether an extraction missed the content: less than `share` of a page that has text."""
-    have, whole = count_words(kept), count_words(page_text)
-    return whole > have and (have < MIN_WORDS or have < share * whole) and have < 0.9 * whole
-
-
-def count_words(text: str) -> int:
-    """The number of words in a text."""
-    return len(_words(text))
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
+def _strip(tree: Any) -> None:
+    """Take out what is never content, but for structured data: trafilatura copies and searches its tree many times."""
+    for element in list(tree.iter(*_STRIPPED)):
+        if (element.tag != "script" or "json" not in element.get("type", "")) and element.getparent() is not None:
+            element.drop_tree()

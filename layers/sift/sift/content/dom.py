@@ -23,6 +23,10 @@ _DROPPED = frozenset(
     "script style template svg math iframe object embed canvas noscript "  # noqa: SIM905 - reads as a list of names
     "audio video map datalist select option head".split()
 )
+# What anything here looks at; the rest is left behind, in a page of frameworks most of it.
+_READ = frozenset(
+    "alt class colspan data-line-number href id itemprop rel role rowspan src start".split()  # noqa: SIM905
+)
 _BLOCKS = frozenset(
     "html body address article aside blockquote caption center dd details dialog dir div dl dt fieldset "  # noqa: SIM905
     "figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre search "
@@ -30,6 +34,9 @@ _BLOCKS = frozenset(
 )
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,60}")
+_PRODUCT = re.compile(
+    r'"@type"\s{0,9}:\s{0,9}\[?\s{0,9}"(?:https?://schema\.org/)?(?:Product|ProductGroup|Offer|AggregateOffer)"'
+)
 _SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
 
 
@@ -37,15 +44,15 @@ _SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
 class Element:
     """One element; a child that is a `str` is text.
 
-    `holds_block` tells of a block anywhere below; `weight` is for the caller (see `sift.content.article`).
+    `holds_block` tells of a block anywhere below; `layout` is for the caller: a table that shows no data.
     """
 
     tag: str
     attrs: dict[str, str]
     children: list[Element | str] = field(default_factory=list)
-    weight: int = 0
     parent: Element | None = None
     holds_block: bool = False
+    layout: bool = False
 
     @property
     def is_block(self) -> bool:
@@ -84,7 +91,7 @@ class Page:
     """A parsed page: its body, what its head says, and whether it had to be flattened to fit the bounds.
 
     `nodes`: how many elements and texts of it were read; `MAX_NODES` where the rest is missing.
-    `head`: what it says of itself, see `sift.content.metadata`. `is_article`: its Open Graph type says so.
+    `head`: what it says of itself, see `sift.content.metadata`. `kind`: article or product if it says so, else "".
     `from_noscript`: its text is the one for readers without scripts.
     """
 
@@ -93,7 +100,7 @@ class Page:
     title: str
     language: str
     canonical: str
-    is_article: bool
+    kind: str
     flattened: bool
     from_noscript: bool
     head: dict[str, str] = field(default_factory=dict)
@@ -125,15 +132,24 @@ def parse_page(html: str, url: str) -> Page:
         title=_SPACE.sub(" ", title.text if title is not None else "").strip()[:1000],
         language=_attribute(root, "lang")[:35],
         canonical=(urljoin_safe(base, canonical) if canonical else "")[:2000],
-        is_article=any(
-            _attribute(meta, "property") == "og:type" and _attribute(meta, "content") == "article"
-            for meta in document.find_all("meta")
-        ),
+        kind=_kind(document, html),
         flattened=flattened,
         from_noscript=from_noscript,
         head=read_head(document, base),
         nodes=nodes,
     )
+
+
+def _kind(document: Any, html: str) -> str:
+    """What a page is by its Open Graph type and by schema.org; only what its extraction turns on."""
+    types = {
+        _attribute(meta, "content").lower()
+        for meta in document.find_all("meta")
+        if _attribute(meta, "property") == "og:type"
+    }
+    if any(name.startswith(("product", "og:product")) for name in types) or _PRODUCT.search(html):
+        return "product"
+    return "article" if "article" in types else ""
 
 
 def _attribute(node: Any, name: str) -> str:
@@ -146,6 +162,9 @@ def _build(source: Any, dropped: frozenset[str]) -> tuple[Element, bool, int]:
     body = Element("body", {})
     if source is None:
         return body, False, 0
+    import turbohtml
+
+    texts = (turbohtml.Text, turbohtml.CData)
     flattened = False
     nodes = spanned = 0
     # An element below the depth limit goes, what it holds is hung up at the limit.
@@ -155,17 +174,18 @@ def _build(source: Any, dropped: frozenset[str]) -> tuple[Element, bool, int]:
         node, parent, depth = waiting.pop()
         tag = getattr(node, "tag", None)
         if tag is None:
-            if type(node).__name__ in ("Text", "CData"):
+            if type(node) in texts:
                 parent.children.append(node.data)
             continue
         if tag in dropped:
             continue
         raw = node.attrs
         flattened = flattened or len(raw) > MAX_ATTRIBUTES or depth > MAX_DEPTH
-        attrs = {
-            name: " ".join(value) if isinstance(value, list) else value or ""
-            for name, value in list(raw.items())[:MAX_ATTRIBUTES]
-        }
+        attrs: dict[str, str] = {}
+        for name in raw:
+            if name in _READ:
+                value = raw[name]
+                attrs[name] = " ".join(value) if isinstance(value, list) else value or ""
         if "colspan" in attrs or "rowspan" in attrs:
             spanned += _span(attrs.get("colspan", "")) * _span(attrs.get("rowspan", ""))
         below = list(reversed(list(node.children)))
@@ -175,7 +195,7 @@ def _build(source: Any, dropped: frozenset[str]) -> tuple[Element, bool, int]:
             continue
         element = Element(tag, attrs, parent=parent)
         parent.children.append(element)
-        if element.is_block:
+        if tag in _BLOCKS:
             above: Element | None = parent
             while above is not None and not above.holds_block:
                 above.holds_block, above = True, above.parent

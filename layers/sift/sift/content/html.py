@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from sift.content.allocator import LARGE_PAGE, give_back
-from sift.content.article import (
-    FOUND_SHARE,
-    TOO_LITTLE,
-    TOO_LITTLE_OF_ARTICLE,
-    Decision,
-    count_words,
-    decide,
-    find_root,
-    is_too_little,
-    keep_rule,
-    without_asides,
-)
+from sift.content.article import Decision, decide, extract_article
+from sift.content.byline import find_author, find_day, find_title
 from sift.content.dom import MAX_NODES, Page, parse_page, serialize
 from sift.content.links import find_page_links, render_links
 from sift.content.markdown import Renderer
@@ -27,10 +20,20 @@ MAX_ARTICLE_CHARS = 5_000_000
 # trafilatura takes some 50 µs for each element; the largest of 520 real pages has 19,000 of these.
 MAX_ARTICLE_TAGS = 100_000
 
-_LINES = re.compile(r"[ \t\r\f\u00a0]*\n[ \t\r\f\u00a0]*")
-_TAGS = re.compile(r"(\*\*|\*|~~|`)")
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """No cycle collection: the trees are large, cyclic and in use to the end, so it would search them for nothing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
+@_uncollected()
 def read_html(html: str, url: str, mode: str) -> tuple[str, dict[str, Any], list[str]]:
     """Content, metadata and warnings of a page; `mode` is article, page, text or links.
 
@@ -45,20 +48,23 @@ def read_html(html: str, url: str, mode: str) -> tuple[str, dict[str, Any], list
         warnings.append(f"Only the first {MAX_NODES} elements and texts of the page were read.")
     elif page.flattened:
         warnings.append("The page is nested or attributed beyond measure and was flattened.")
-    if len(html) > MAX_ARTICLE_CHARS or max(page.nodes, html.count("<")) > MAX_ARTICLE_TAGS:
-        decision = Decision("", {})
-        if mode == "article":
-            mode = "page"
-            warnings.append("The page is too large to find its main content; this is the whole page.")
-    else:
-        if page.flattened:
-            # Weaker parsers than ours get the bounded tree; the original could hold them up for minutes.
-            html = serialize(page)
-        decision = decide(html, page.base)
+    day = find_day(page.head.get("published", ""))
+    decision = Decision()
+    if len(html) <= MAX_ARTICLE_CHARS and max(page.nodes, html.count("<")) <= MAX_ARTICLE_TAGS:
+        # Weaker parsers than ours get the bounded tree of a page beyond measure; it could hold them up for minutes.
+        bounded = serialize(page) if page.flattened else html
+        decision = decide(bounded, page.base, text=mode == "article", day=not day)
         if len(html) > LARGE_PAGE:
             give_back()  # the tree that trafilatura had: 60 of 350 MB for a page of 5 MB
+    elif mode == "article":
+        mode = "page"
+        warnings.append("The page is too large to find its main content; this is the whole page.")
+    meta = _describe(page, day or decision.day)
     if mode == "article":
-        content = _article(page, html, decision, warnings)
+        article = extract_article(page, decision.text)
+        content = article.content
+        if article.whole:
+            warnings.append("No main content was found; this is the whole page.")
     elif mode == "text":
         content = plain_text(page)
     elif mode == "links":
@@ -70,27 +76,9 @@ def read_html(html: str, url: str, mode: str) -> tuple[str, dict[str, Any], list
             "empty",
             "The page has no text.",
             "It may need a browser to build itself; use mode raw to see what it sends.",
-            meta=_describe(page, decision),
+            meta=meta,
         )
-    return content, _describe(page, decision) | ({"truncated": True} if truncated else {}), warnings
-
-
-def _article(page: Page, html: str, decision: Decision, warnings: list[str]) -> str:
-    rest = without_asides(page.body)
-    rest_text = rest.text()
-    kept = decision.text
-    share = TOO_LITTLE_OF_ARTICLE if page.is_article else TOO_LITTLE
-    if is_too_little(kept, rest_text, share):
-        kept = decide(html, page.base, recall=True).text
-    if kept and not is_too_little(kept, rest_text, share):
-        keep = keep_rule(kept)
-        content = Renderer(page.base, keep).render(find_root(page.body, keep))
-        if count_words(content) >= FOUND_SHARE * count_words(kept):
-            return content
-        # It stands in no block of the page (structured data, for one): better plain than lost.
-        return "\n\n".join(line for line in kept.splitlines() if line.strip()) + "\n"
-    warnings.append("No main content was found; this is the whole page.")
-    return Renderer(page.base).render(rest) or Renderer(page.base).render(page.body)
+    return content, meta | ({"truncated": True} if truncated else {}), warnings
 
 
 def _whole(page: Page, html: str) -> str:
@@ -130,15 +118,15 @@ def plain_text(page: Page) -> str:
     return "\n".join(line for line in lines if line) + "\n"
 
 
-def _describe(page: Page, decision: Decision) -> dict[str, Any]:
-    """The fields of meta: trafilatura's word before the head's own, which fills in what that does not find."""
-    found, head = decision.metadata, page.head
+def _describe(page: Page, day: str) -> dict[str, Any]:
+    """The fields of meta: what the head states, what the body shows where that is missing; of titles, the heading."""
+    head = page.head
     return {
-        "title": (found.get("title") or head.get("title") or page.title)[:1000] or None,
-        "author": (found.get("author") or head.get("author", ""))[:500] or None,
-        "published": (found.get("date") or head.get("published", ""))[:40] or None,
-        "language": page.language or found.get("language") or head.get("language") or None,
-        "description": (found.get("description") or head.get("description", ""))[:2000] or None,
+        "title": find_title(page.body, head.get("title") or page.title)[:1000] or None,
+        "author": (head.get("author") or find_author(page.body))[:500] or None,
+        "published": (day or head.get("published", ""))[:40] or None,
+        "language": page.language or head.get("language") or None,
+        "description": head.get("description", "")[:2000] or None,
         "canonical": page.canonical or None,
         "site_name": head.get("site_name") or None,
         "image": head.get("image") or None,

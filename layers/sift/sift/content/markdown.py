@@ -1,49 +1,37 @@
-"""A page's tree to Markdown: headings, lists, links, code and valid tables, with a word in what is kept."""
+"""A page's tree to Markdown: headings, lists, links, code and valid tables."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from sift.content.dom import Element, collapse, urljoin_safe
 from sift.content.tables import is_code_table, is_data_table, read_grid, render_grid
 
-Keep = Callable[[str], bool]
-
 _ESCAPED = re.compile(r"([\\`*\[\]])|(?<!\w)(_)|(_)(?!\w)|(<)(?=[A-Za-z/!])")
 _LINE_START = re.compile(r"^(\s*)(#{1,6}(?=\s)|[>+-](?=\s)|\d{1,9}(?=[.)]\s))", re.M)
+_HEADING_MARK = re.compile(r"#{1,6} ")
 _LANGUAGE = re.compile(r"(?:^|\s)(?:lang(?:uage)?|highlight-source|brush:)[-: ]?([A-Za-z0-9+#_-]{1,20})")
+# One line of text without a link in it, and the mark of a heading before it.
+_LINE = re.compile(r"(#{1,6} |)((?:(?!\]\()[^\n|])+)")
 _EMPHASIS = {"strong": "**", "b": "**", "em": "*", "i": "*", "cite": "*", "del": "~~", "s": "~~"}
 _CODE = frozenset({"code", "kbd", "samp", "tt"})
 _LINKS = ("http://", "https://", "mailto:", "tel:", "ftp://")
 
 
-@dataclass
-class Block:
-    """A finished block: `level` 1-6 for a heading (else 0); `kept` False for a heading that only a successor saves."""
-
-    text: str
-    level: int = 0
-    kept: bool = True
-
-
 class Renderer:
-    """Turns an element into Markdown. `keep` judges the plain text of each leaf block; without it all is kept."""
+    """Turns an element into Markdown. `base`: the address that its links are relative to."""
 
-    def __init__(self, base: str, keep: Keep | None = None, *, images: bool = False) -> None:
+    def __init__(self, base: str, *, images: bool = False) -> None:
         self._base = base
-        self._keep: Keep = keep or (lambda text: True)
         self._images = images
 
     def render(self, element: Element) -> str:
         """The Markdown of an element's content, ending in one line end, or ""."""
-        blocks = _settle_headings(self._blocks(element))
-        text = "\n\n".join(block.text for block in blocks)
+        text = "\n\n".join(self._blocks(element))
         return text + "\n" if text else ""
 
-    def _blocks(self, element: Element) -> list[Block]:
-        out: list[Block] = []
+    def _blocks(self, element: Element) -> list[str]:
+        out: list[str] = []
         run: list[Element | str] = []
         for child in element.children:
             if isinstance(child, str) or not (child.is_block or child.holds_block):
@@ -54,24 +42,18 @@ class Renderer:
         self._flush(run, out)
         return out
 
-    def _flush(self, run: list[Element | str], out: list[Block]) -> None:
-        if run:
+    def _flush(self, run: list[Element | str], out: list[str]) -> None:
+        if any(not isinstance(node, str) or (node and not node.isspace()) for node in run):
             holder = Element("p", {}, list(run))
-            run.clear()
-            plain = holder.text()
-            if plain.strip() and self._keep(plain):
-                text = _LINE_START.sub(r"\1\\\2", self._inline(holder).strip())
-                if text:
-                    out.append(Block(text))
-            elif self._images and not plain.strip():
-                text = self._inline(holder).strip()
-                out += [Block(text)] if text else []
+            if text := self._inline(holder).strip():
+                out.append(_LINE_START.sub(r"\1\\\2", text))
+        run.clear()
 
-    def _block(self, element: Element) -> list[Block]:
+    def _block(self, element: Element) -> list[str]:
         tag = element.tag
         if tag in ("h1", "h2", "h3", "h4", "h5", "h6"):
             text = collapse(self._inline(element)).strip()
-            return [Block(f"{'#' * int(tag[1])} {text}", int(tag[1]), self._keep(element.text()))] if text else []
+            return [f"{'#' * int(tag[1])} {text}"] if text else []
         if tag == "pre":
             return self._code(element)
         if tag == "hr":
@@ -81,68 +63,79 @@ class Renderer:
         if tag == "table":
             return self._table(element)
         blocks = self._blocks(element)
+        if tag == "a":
+            return self._link_blocks(element, blocks)
         if tag == "blockquote":
-            inner = "\n\n".join(block.text for block in _settle_headings(blocks))
-            return [Block("\n".join(f"> {line}".rstrip() for line in inner.split("\n")))] if inner else []
+            inner = "\n\n".join(blocks)
+            return ["\n".join(f"> {line}".rstrip() for line in inner.split("\n"))] if inner else []
         return blocks
 
-    def _code(self, element: Element) -> list[Block]:
+    def _link_blocks(self, element: Element, blocks: list[str]) -> list[str]:
+        """A link around whole blocks, as cards have it, becomes one of its heading, or else of its first line."""
+        chosen = next((index for index, block in enumerate(blocks) if block.startswith("#")), 0)
+        if blocks and (parts := _LINE.fullmatch(blocks[chosen])):
+            blocks[chosen] = parts[1] + self._link(element, parts[2])
+        return blocks
+
+    def _code(self, element: Element) -> list[str]:
         text = element.text().strip("\n").rstrip()
-        if not text.strip() or not self._keep(text):
+        if not text.strip():
             return []
         fence = "```"
         while fence in text:
             fence += "`"
-        return [Block(f"{fence}{_language(element)}\n{text}\n{fence}")]
+        return [f"{fence}{_language(element)}\n{text}\n{fence}"]
 
-    def _list(self, element: Element) -> list[Block]:
+    def _list(self, element: Element) -> list[str]:
         items = []
         number = int(element.attrs["start"]) if element.attrs.get("start", "").isdecimal() else 1
         for child in element.children:
             holder = child if isinstance(child, Element) else Element("li", {}, [child])
-            blocks = _settle_headings(self._block(holder) if holder.tag in ("ul", "ol") else self._blocks(holder))
+            blocks = self._block(holder) if holder.tag in ("ul", "ol") else self._blocks(holder)
             if not blocks:
                 continue
             marker = f"{number}. " if element.tag == "ol" else "- "
             number += 1
             indent = " " * len(marker)
             # A list directly below a line of text needs no blank line; other blocks do.
-            text = blocks[0].text
+            text = blocks[0]
             for block in blocks[1:]:
-                text += ("\n" if re.match(r"(?:- |\d+\. )", block.text) else "\n\n") + block.text
+                text += ("\n" if re.match(r"(?:- |\d+\. )", block) else "\n\n") + block
             lines = text.split("\n")
             items.append(marker + "\n".join([lines[0], *(indent + line if line else "" for line in lines[1:])]))
-        return [Block("\n".join(items))] if items else []
+        return ["\n".join(items)] if items else []
 
-    def _table(self, element: Element) -> list[Block]:
+    def _table(self, element: Element) -> list[str]:
         if (code := is_code_table(element)) is not None:
             return self._code(code)
         if not is_data_table(element):
             return self._blocks(element)
         grid = read_grid(element)
-        filled = [cell.text() for row in grid for cell in row if cell is not None and cell.text().strip()]
-        if not filled or sum(self._keep(text) for text in filled) * 2 < len(filled):
+        rendered = [[self._cell(cell) if cell is not None else "" for cell in row] for row in grid]
+        if not any(text for row in rendered for text in row):
             return []
-        whole = Renderer(self._base, images=self._images)
-        rendered = [[whole.cell(cell) if cell is not None else "" for cell in row] for row in grid]
         caption = next(
             (child for child in element.children if isinstance(child, Element) and child.tag == "caption"), None
         )
         title = collapse(self._inline(caption)).strip() if caption is not None else ""
-        return [*([Block(title)] if title else []), Block(render_grid(rendered))]
+        return [*([title] if title else []), render_grid(rendered)]
 
-    def cell(self, element: Element) -> str:
+    def _cell(self, element: Element) -> str:
         """The content of a table cell on one line, its blocks parted by `<br>`."""
-        lines = [line.strip() for block in self._blocks(element) for line in block.text.split("\n")]
+        lines = [_HEADING_MARK.sub("", line.strip()) for block in self._blocks(element) for line in block.split("\n")]
         return "<br>".join(line for line in lines if line).replace("|", "\\|")
 
     def _inline(self, element: Element) -> str:
-        parts = [self._inline_node(child) for child in element.children]
-        text = re.sub(r" *\n *", "  \n", re.sub(r"[ \t\r\f\u00a0]+", " ", "".join(parts)))
+        joined = "".join([self._inline_node(child) for child in element.children])
+        if not joined:
+            return ""
+        text = re.sub(r" *\n *", "  \n", re.sub(r"[ \t\r\f\u00a0]+", " ", joined))
         return re.sub(r"(?:  \n){2,}", "  \n", text)
 
     def _inline_node(self, node: Element | str) -> str:
         if isinstance(node, str):
+            if not node:
+                return ""
             return _ESCAPED.sub(lambda match: "\\" + match[0], collapse(node))
         if node.tag == "br":
             return "\n"
@@ -151,6 +144,8 @@ class Renderer:
         if node.tag in _CODE:
             return _wrap_code(node.text())
         text = self._inline(node)
+        if not text:
+            return ""
         if node.tag in _EMPHASIS:
             return _around(text.replace("  \n", " "), _EMPHASIS[node.tag], _EMPHASIS[node.tag])
         if node.tag == "a":
@@ -170,18 +165,6 @@ class Renderer:
         if not self._images or not source.startswith(("http://", "https://")):
             return ""
         return f"![{collapse(node.attrs.get('alt', '')).strip()}]({source.replace(' ', '%20')})"
-
-
-def _settle_headings(blocks: list[Block]) -> list[Block]:
-    """Drop a heading that is not kept itself unless text (no equal or higher heading) follows it."""
-    out: list[Block] = []
-    for index, block in enumerate(blocks):
-        if block.level and not block.kept:
-            follower = blocks[index + 1] if index + 1 < len(blocks) else None
-            if follower is None or (follower.level and follower.level <= block.level):
-                continue
-        out.append(block)
-    return out
 
 
 def _around(text: str, before: str, after: str) -> str:

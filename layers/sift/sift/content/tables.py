@@ -28,7 +28,7 @@ def cells_of(row: Element) -> list[Element]:
 
 def is_data_table(table: Element) -> bool:
     """Say whether a table shows data: two columns or more, no table within, no whole articles in its cells."""
-    if table.attrs.get("role") in ("presentation", "none") or table.find("table") is not None:
+    if table.layout or table.attrs.get("role") in ("presentation", "none") or table.find("table") is not None:
         return False
     rows = rows_of(table)
     widest = max((len(cells_of(row)) for row in rows), default=0)

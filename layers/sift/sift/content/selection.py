@@ -1,0 +1,293 @@
+"""Which stretches of a page's text are its content, by what trafilatura kept and by where they stand."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass, field
+
+from sift.content.dom import Element
+from sift.content.tables import is_code_table, is_data_table
+
+# A stretch was kept when this share of its word sequences occurs in what trafilatura kept.
+KEPT_SHARE = 0.8
+SEQUENCE = 4
+# A form that holds this much of the page is the page (ASP.NET wraps whole documents in one).
+FORM_SHARE = 0.3
+# Less in it, and a `main` is taken for an empty frame.
+MAIN_WORDS = 10
+# With less of what was kept inside `main`, the page uses the element for something else.
+INSIDE_SHARE = 0.3
+# The smallest element that holds this share of what was kept holds the content; what was found elsewhere, by chance.
+HELD_SHARE = 0.85
+# What lies between two long stretches that were kept, and is no list of links, belongs with them.
+LONG_WORDS, ITEM_WORDS, ITEM_LINKED, HEADING_LINKED = 8, 2, 0.3, 0.5
+# Of a table or a listing, all is content or nothing.
+UNIT_SHARE = 0.5
+
+_WORD = re.compile(r"\w+")
+_ASIDE = frozenset({"nav", "footer", "aside", "button", "dialog", "label"})
+_ASIDE_ROLES = frozenset(
+    "navigation complementary search dialog alertdialog contentinfo banner menu toolbar alert tablist status".split()  # noqa: SIM905
+)
+_TELLING = _ASIDE | {"a"}
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_RELATED = re.compile(
+    r"relat|recommend|more-|similar|you-may|also-|popular|trending|most-|latest|recent|upsell|cross-sell|teaser|promo",
+    re.I,
+)
+
+
+@dataclass(slots=True)
+class Run:
+    """A stretch of inline text directly in a block: its words, how many stand in links, and where it is.
+
+    `places`: its leaves as (parent, index among the parent's children). `unit`: the table or listing around it.
+    """
+
+    block: Element
+    words: list[str]
+    linked: int
+    places: list[tuple[Element, int]]
+    aside: bool
+    in_main: bool
+    related: bool
+    unit: Element | None
+    kept: bool = False
+
+
+@dataclass(slots=True)
+class _Context:
+    block: Element
+    aside: bool = False
+    form: bool = False
+    in_main: bool = False
+    related: int = 2  # blocks since one whose name says that it leads elsewhere
+    linked: bool = False
+    unit: Element | None = None
+
+
+@dataclass(slots=True)
+class _Open:
+    places: list[tuple[Element, int]] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    linked: list[str] = field(default_factory=list)
+
+
+def read_runs(body: Element) -> list[Run]:
+    """All stretches of text below an element, in document order."""
+    runs: list[Run] = []
+    in_form: list[Run] = []
+    open_run = _Open()
+
+    def close(context: _Context) -> None:
+        if not open_run.texts:
+            return
+        text = "".join(open_run.texts)
+        if text and not text.isspace():
+            links = " ".join(open_run.linked)
+            run = Run(
+                context.block,
+                _words(text),
+                len(_WORD.findall(links)) if links else 0,
+                open_run.places,
+                context.aside,
+                context.in_main,
+                context.related <= 1,
+                context.unit,
+            )
+            runs.append(run)
+            if context.form:
+                in_form.append(run)
+            open_run.places = []
+        else:
+            open_run.places.clear()
+        open_run.texts.clear()
+        open_run.linked.clear()
+
+    waiting: list[tuple[Element, int, _Context] | _Context] = [
+        (body, index, _Context(body)) for index in reversed(range(len(body.children)))
+    ]
+    waiting.insert(0, _Context(body))
+    while waiting:
+        entry = waiting.pop()
+        if isinstance(entry, _Context):
+            close(entry)
+            continue
+        parent, index, context = entry
+        child = parent.children[index]
+        if isinstance(child, str) or child.tag == "br":
+            text = child if isinstance(child, str) else "\n"
+            open_run.places.append((parent, index))
+            open_run.texts.append(text)
+            if context.linked:
+                open_run.linked.append(text)
+            continue
+        inner = _enter(child, context)
+        if child.is_block:
+            close(context)
+            waiting.append(inner)
+        waiting += [(child, place, inner) for place in reversed(range(len(child.children)))]
+    if sum(len(run.words) for run in in_form) < FORM_SHARE * sum(len(run.words) for run in runs):
+        for run in in_form:
+            run.aside = True
+    return runs
+
+
+def _enter(element: Element, around: _Context) -> _Context:
+    tag, attrs, is_block = element.tag, element.attrs, element.is_block
+    if not is_block and not attrs and tag not in _TELLING:
+        return around
+    related = around.related + 1 if is_block else around.related
+    role = ""
+    if attrs:
+        role = attrs.get("role", "")
+        if _leads_elsewhere(attrs.get("class", ""), attrs.get("id", ""), attrs.get("itemprop", "")):
+            related = 0
+    unit = around.unit
+    if unit is None and tag == "table" and is_code_table(element) is None:
+        # Said now: a table that has lost most of its text may look like another.
+        element.layout = not is_data_table(element)
+    if unit is None and tag in ("pre", "table") and not element.layout:
+        unit = element
+    return _Context(
+        element if is_block else around.block,
+        around.aside or tag in _ASIDE or role in _ASIDE_ROLES,
+        around.form or tag == "form",
+        around.in_main or tag == "main" or role == "main",
+        related,
+        around.linked or tag == "a",
+        unit,
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _leads_elsewhere(*names: str) -> bool:
+    return any(name and _RELATED.search(name) is not None for name in names)
+
+
+def find_region(runs: list[Run]) -> tuple[list[Run], bool]:
+    """The stretches outside of menus, forms and asides, of `main` where there is one; and whether there is."""
+    outside = [run for run in runs if run.words and not run.aside]
+    inside = [run for run in outside if run.in_main]
+    if count_words(inside) >= MAIN_WORDS:
+        return inside, True
+    return outside, False
+
+
+def keep_known(runs: list[Run], text: str) -> None:
+    """Mark the stretches that occur, nearly word for word, in a text."""
+    words = _words(text)
+    known = [set(zip(*(words[start:] for start in range(length)), strict=False)) for length in range(1, SEQUENCE + 1)]
+    for run in runs:
+        own = run.words
+        if not own:
+            continue
+        length = min(SEQUENCE, len(own))
+        sequences = list(zip(*(own[start:] for start in range(length)), strict=False))
+        here = known[length - 1]
+        run.kept = sum(sequence in here for sequence in sequences) >= KEPT_SHARE * len(sequences)
+
+
+def keep_all(runs: list[Run], region: list[Run]) -> None:
+    """Mark a region, or the whole page when there is nothing in it."""
+    for run in runs:
+        run.kept = False
+    for run in region or runs:
+        run.kept = bool(run.words)
+    settle_units(runs)
+
+
+def complete(body: Element, runs: list[Run], region: list[Run]) -> None:
+    """Settle what trafilatura's choice leaves open: units, lists and listings between, headings, related pages."""
+    if count_kept(region) > INSIDE_SHARE * count_kept(runs):
+        inside = {id(run) for run in region}
+        for run in runs:
+            run.kept = run.kept and id(run) in inside
+    drop_outside(find_holder(body, runs, HELD_SHARE), runs)
+    long = [index for index, run in enumerate(region) if run.kept and len(run.words) >= LONG_WORDS]
+    for run in region[long[0] : long[-1]] if long else ():
+        tag = run.block.tag
+        is_text = run.linked < (HEADING_LINKED if tag in _HEADINGS else ITEM_LINKED) * len(run.words)
+        if tag == "pre" or (is_text and (tag in _HEADINGS or (tag == "li" and len(run.words) >= ITEM_WORDS))):
+            run.kept = True
+    settle_units(runs)
+    after = False
+    for run in reversed(region):
+        if after and run.block.tag in _HEADINGS:
+            run.kept = True
+        after = run.kept
+    kept = [run for run in runs if run.kept]
+    related = [run for run in kept if run.related]
+    if 2 * len(related) < len(kept):
+        for run in related:
+            run.kept = False
+
+
+def settle_units(runs: list[Run]) -> None:
+    """Keep or drop each table and listing as a whole."""
+    units: dict[int, list[Run]] = {}
+    for run in runs:
+        if run.unit is not None:
+            units.setdefault(id(run.unit), []).append(run)
+    for members in units.values():
+        filled = [run.kept for run in members if run.words]
+        whole = sum(filled) >= UNIT_SHARE * len(filled) > 0
+        for run in members:
+            run.kept = whole
+
+
+def clear_others(runs: list[Run]) -> None:
+    """Take the text of all stretches that are not kept out of their tree."""
+    for run in runs:
+        if not run.kept:
+            for parent, index in run.places:
+                parent.children[index] = ""
+
+
+def find_holder(body: Element, runs: list[Run], share: float = 1.0) -> Element:
+    """The smallest element that holds this share of all that is kept, in words."""
+    weights: dict[int, int] = {}
+    for run in runs:
+        if run.kept:
+            weights[id(run.block)] = weights.get(id(run.block), 0) + len(run.words)
+    for element in reversed(list(body.walk())):  # children come before their parents this way
+        if (above := element.parent) is not None and (weight := weights.get(id(element))):
+            weights[id(above)] = weights.get(id(above), 0) + weight
+    holder, least = body, share * weights.get(id(body), 0)
+    while least:
+        heavy = [c for c in holder.children if isinstance(c, Element) and weights.get(id(c), 0) >= least]
+        if not heavy or heavy[0].tag in _RENDERED_WHOLE:
+            break
+        holder = heavy[0]
+    return holder
+
+
+def drop_outside(holder: Element, runs: list[Run]) -> None:
+    """Unmark what does not stand in an element."""
+    inside = {id(element) for element in holder.walk()}
+    for run in runs:
+        run.kept = run.kept and id(run.block) in inside
+
+
+# An element whose mark-up is part of what it says.
+_RENDERED_WHOLE = frozenset({"table", "tbody", "tr", "ul", "ol", "menu", "dir", "p", "pre", *_HEADINGS})
+
+
+def count_kept(runs: list[Run]) -> int:
+    """The words of the stretches that are kept."""
+    return sum(len(run.words) for run in runs if run.kept)
+
+
+def count_words(runs: list[Run]) -> int:
+    """The words of all these stretches."""
+    return sum(len(run.words) for run in runs)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def count_text(text: str) -> int:
+    """The words of a text."""
+    return len(_words(text))
