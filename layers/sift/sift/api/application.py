@@ -194,7 +194,7 @@ def _as_json(event: dict[str, Any]) -> dict[str, Any]:
 
 def _job_id(event: dict[str, Any]) -> str | None:
     """The job that the path names, where it has the form of one."""
-    parts = event.get("rawPath", "").split("/")
+    parts = str(event.get("rawPath")).split("/")
     return parts[3] if len(parts) > 3 and is_job_id(parts[3]) else None
 
 
