@@ -29,6 +29,9 @@ _BOOT = (
     "from sift.content.sandbox import main; main(sys.argv[1])"
 )
 
+#: A child over its time is ended by the server; only when that says nothing for so many seconds, from here.
+_GRACE_S = 1.0
+
 #: In place of a last report: the server ended before it could give one.
 _GONE = 0
 
@@ -173,7 +176,7 @@ class ForkServer:
                 # No document goes to a child that could not be killed if the document had it kill the server.
                 # Nor does its time run while the server still prepares itself.
                 await child.started
-                async with asyncio.timeout(wall_s):
+                async with asyncio.timeout(wall_s + _GRACE_S):
                     answer = await self._converse(ours, head, body)
                     ending = await child.ending
             if ending.what == _GONE:

@@ -20,6 +20,7 @@ MAX_ARTICLE_CHARS = 5_000_000
 # trafilatura takes some 50 µs for each element; the largest of 520 real pages has 19,000 of these.
 MAX_ARTICLE_TAGS = 100_000
 
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]+")
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
@@ -39,7 +40,7 @@ def read_html(html: str, url: str, mode: str) -> tuple[str, dict[str, Any], list
 
     Raises TargetFailed empty when there is no text in it, or no link.
     """
-    html = html.replace("\x00", "")  # browsers do the same; html-to-markdown refuses a page that has many
+    html = _CONTROLS.sub("", html)  # nobody sees them, and html-to-markdown refuses a page that has many
     page = parse_page(html, url)
     links = list(find_page_links(html, page.base)) if mode == "links" else []
     warnings = []
