@@ -15,6 +15,9 @@ from sift.content.textual import read_textual
 from sift.errors import TargetFailed
 
 PRELOAD = (
+    "_strptime",  # what htmldate reads dates with, by way of datetime, and only in some pages
+    "htmldate",
+    "lxml.html",
     "trafilatura",
     "turbohtml",
     "html_to_markdown",
