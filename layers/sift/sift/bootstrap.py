@@ -6,10 +6,10 @@ import asyncio
 import contextvars
 import functools
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -89,13 +89,23 @@ class Api:
     blobs: S3Blobs
 
 
+class FetchPage(Protocol):
+    """Fetches one URL within `deadline_s` seconds, as `sift.services.work.Fetch` does, with options that are checked.
+
+    Raises TargetFailed or TargetBusy.
+    """
+
+    def __call__(
+        self, url: str, options: FetchOptions, deadline_s: float, *, gone: TargetFailed | None = None
+    ) -> Awaitable[Content]: ...
+
+
 @dataclass(frozen=True)
 class FetchNow:
-    """What functions/fetch_now calls. `fetch` takes a URL, its options and its seconds; it raises TargetFailed or
-    TargetBusy."""
+    """What functions/fetch_now calls."""
 
     authenticator: Authenticator
-    fetch: Callable[[str, FetchOptions, float], Awaitable[Content]]
+    fetch: FetchPage
     blobs: S3Blobs
 
 

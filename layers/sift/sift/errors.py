@@ -28,7 +28,7 @@ from typing import Any
 TARGET_CODES = frozenset({
     "invalid_url", "blocked_address", "dns_failed", "tls_failed", "connect_failed", "timeout", "too_large",
     "too_many_redirects", "http_error", "unsupported_media", "encrypted", "damaged", "empty", "bad_pages", "bad_grep",
-    "bad_jq", "filter_limit", "no_match", "robots_disallowed", "busy", "over_budget", "crashed", "cancelled",
+    "bad_jq", "filter_limit", "no_match", "unsupported_option", "busy", "over_budget", "crashed", "cancelled",
     "deadline",
 })  # fmt: skip
 
@@ -125,12 +125,23 @@ class TargetFailed(SiftError):
 
 
 class TargetBusy(SiftError):
-    """A target that asks to come back later (429, 503, connection refused). `retry_after` is in seconds."""
+    """A target that asks to come back later (429, 503, connection refused).
 
-    def __init__(self, detail: str, *, retry_after: float | None = None, status: int | None = None) -> None:
+    `retry_after` is in seconds; `meta` holds what is known of the document all the same.
+    """
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        retry_after: float | None = None,
+        status: int | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> None:
         super().__init__("busy", detail, "Submit it again later, or lower the window of the job.")
         self.retry_after = retry_after
         self.status = status
+        self.meta = meta or {}
 
 
 class Unavailable(SiftError):

@@ -8,6 +8,8 @@ from typing import Any
 MAX_PATTERN_BYTES = 1024
 #: What RE2 may use for one pattern, in bytes. A pattern that compiles to more is refused when it is submitted.
 _RE2_BYTES = 8 * 1024 * 1024
+#: Set before every pattern; a caller has not written it, and does not see it.
+_LINES = "(?m)"
 
 
 def compile_pattern(pattern: str) -> Any:
@@ -26,11 +28,12 @@ def compile_pattern(pattern: str) -> Any:
     options.never_nl = True
     options.max_mem = _RE2_BYTES
     try:
-        return re2.compile(("(?m)" + pattern).encode(), options)
+        return re2.compile((_LINES + pattern).encode(), options)
     except re2.error as error:
         # A text may be bytes in the library's exception.
         reason = error.args[0] if error.args else ""
-        raise ValueError(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from None
+        text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise ValueError(text.replace(_LINES + pattern, pattern)) from None
     except UnicodeEncodeError:
         raise ValueError("it is not Unicode text") from None
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -31,6 +32,9 @@ class Answering:
         self.answer: Content | Exception = Content(b"# Title", TEXT, {"status": 200, "chars": 7})
         self.calls: list[tuple[str, FetchOptions, float]] = []
         self.settings: Any = None
+        #: What is given or raised for a page that is given up; by default, why it is.
+        self.copy: Content | Exception | None = None
+        self.gone: list[tuple[TargetFailed, float]] = []
 
 
 @pytest.fixture
@@ -41,11 +45,18 @@ def pipeline(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Answering:
         def __init__(self, settings: Any, **_: Any) -> None:
             answering.settings = settings
 
-        async def run(self, url: str, options: FetchOptions, deadline_s: float) -> Content:
-            answering.calls.append((url, options, deadline_s))
-            if isinstance(answering.answer, Exception):
-                raise answering.answer
-            return answering.answer
+        async def run(
+            self, url: str, options: FetchOptions, deadline_s: float, *, gone: TargetFailed | None = None
+        ) -> Content:
+            answer = answering.answer
+            if gone is None:
+                answering.calls.append((url, options, deadline_s))
+            else:
+                answering.gone.append((gone, deadline_s))
+                answer = answering.copy or gone
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
 
     monkeypatch.setattr("sift.content.pipeline.Pipeline", Pipeline)
     return answering
@@ -147,12 +158,56 @@ def test_a_busy_target_says_when_to_come_back(
     assert (reply.json["target_status"], reply.json["meta"]) == (429, None)
 
 
-def test_a_fault_of_ours_is_internal(stage: Stage, pipeline: Answering) -> None:
+@pytest.mark.parametrize(
+    ("status", "options", "asked"),
+    [
+        (502, {"recover": True}, True), (522, {"recover": True}, True), (503, {}, False),
+        (429, {"recover": True}, False), (None, {"recover": True}, False),
+    ],
+)  # fmt: skip
+def test_a_copy_is_looked_for_while_a_server_is_in_trouble(
+    stage: Stage, pipeline: Answering, status: int | None, options: dict[str, Any], asked: bool
+) -> None:
+    pipeline.answer = TargetBusy("It is away.", retry_after=7.0, status=status)
+    pipeline.copy = Content(b"# Copy", TEXT, {"status": 200})
+    reply = fetch(stage, **options)
+    assert len(pipeline.calls) == 1
+    if not asked:
+        assert (reply.status, reply.code, pipeline.gone) == (503, "busy", [])
+        return
+    assert (reply.status, reply.json["content"]) == (200, "# Copy")
+    [(gone, left_s)] = pipeline.gone
+    assert (gone.code, gone.status, gone.detail) == ("busy", status, "It is away.")
+    assert TARGET_SECONDS - 5 < left_s <= TARGET_SECONDS
+
+
+def test_a_busy_page_without_a_copy_is_busy(stage: Stage, pipeline: Answering) -> None:
+    pipeline.answer = TargetBusy("It is away.", retry_after=7.0, status=503)
+    reply = fetch(stage, recover=True)
+    assert (reply.status, reply.code, reply.headers["retry-after"]) == (503, "busy", "7")
+    assert reply.json["target_status"] == 503
+    pipeline.copy = TargetFailed("empty", "The copy is empty.", "Read the page.", status=200)
+    assert fetch(stage, recover=True).code == "empty"
+
+
+def test_a_fault_of_ours_is_the_targets_and_in_the_log(
+    stage: Stage, pipeline: Answering, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pipeline.answer = RuntimeError("s3cret")
-    reply = fetch(stage)
-    assert (reply.status, reply.code) == (500, "internal")
+    # Where pytest listens depends on what was set up before it.
+    monkeypatch.setattr(logging.getLogger("sift"), "propagate", False)
+    log = logging.getLogger("sift.api.immediate")
+    caplog.set_level(logging.ERROR, log.name)
+    log.addHandler(caplog.handler)
+    try:
+        reply = fetch(stage)
+    finally:
+        log.removeHandler(caplog.handler)
+    assert (reply.status, reply.code, reply.json["target_status"]) == (500, "crashed", None)
     assert b"s3cret" not in reply.raw
-    assert "target_status" not in reply.json
+    [record] = [record for record in caplog.records if record.name == "sift.api.immediate"]
+    assert record.exc_info is not None
+    assert str(record.exc_info[1]) == "s3cret"
     pipeline.answer = Unavailable("PutObject: SlowDown")
     assert fetch(stage).code == "unavailable"
 
@@ -182,6 +237,20 @@ def test_a_key_is_needed(stage: Stage, pipeline: Answering, key: str | None) -> 
 def test_a_request_that_is_refused(stage: Stage, pipeline: Answering, body: Any, status: int, code: str) -> None:
     reply = stage.request("POST", "/v1/fetch", body)
     assert (reply.status, reply.code, pipeline.calls) == (status, code, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"jq": ".", "grep": "a"}, "options.grep"), ({"jq": ".", "mode": "article"}, "options.jq"),
+        ({"mode": "raw", "pages": "1"}, "options.pages"), ({"context": 1}, "options.context"),
+    ],
+)  # fmt: skip
+def test_options_that_clash_are_refused(stage: Stage, pipeline: Answering, options: dict[str, Any], field: str) -> None:
+    reply = fetch(stage, **options)
+    assert (reply.status, reply.code, pipeline.calls) == (422, "unsupported_option", [])
+    assert [wrong["field"] for wrong in reply.json["fields"]] == [field]
+    assert reply.json.keys().isdisjoint({"target_status", "index", "meta"})
 
 
 def test_each_function_has_its_own_routes(stage: Stage, pipeline: Answering) -> None:
@@ -249,7 +318,7 @@ def test_real_errors(stage: Stage, site: Loopback) -> None:
     for url, options, status, code, target_status in (
         (site.url("/none"), {}, 502, "http_error", 404),
         (site.url("/x.png"), {}, 422, "unsupported_media", 200),
-        (site.url("/x.png"), {"mode": "raw", "pages": "1"}, 422, "bad_pages", None),
+        (site.url("/x.png"), {"pages": "0"}, 422, "bad_pages", None),
         (site.url("/busy"), {"recover": True}, 503, "busy", 503),
         ("http://169.254.169.254/latest/meta-data/", {}, 422, "blocked_address", None),
         ("ftp://example.com/", {}, 422, "invalid_url", None),
@@ -274,5 +343,16 @@ def test_a_real_recovery(stage: Stage, site: Loopback, monkeypatch: pytest.Monke
         body = fetch(stage, site.url("/gone"), recover=True).json
         assert "turns twice a day" in body["content"]
         assert body["meta"]["recovered"]["original_status"] == 404
+        site.routes["/away"] = respond(status=503, headers=("Retry-After: 7",))
+        busy = fetch(stage, site.url("/away"), recover=True)
+        assert (busy.status, busy.code, busy.headers["retry-after"]) == (503, "busy", "7")
+        assert "no copy" in busy.json["meta"]["warnings"][0]
+        wayback.announce(site.url("/away"))
+        wayback.capture(site.url("/away"), PAGE)
+        body = fetch(stage, site.url("/away"), recover=True).json
+        assert (body["meta"]["recovered"]["original_status"], body["meta"]["recovered"]["original_error"]) == (
+            503,
+            "busy",
+        )
     finally:
         wayback.server.close()

@@ -62,6 +62,8 @@ def test_a_page_that_is_not_there(site: Loopback, client: Sift, capsys: pytest.C
     assert (caught.value.status, caught.value.code, caught.value.of_target) == (502, "http_error", True)
     assert main(["fetch", "http://169.254.169.254/"]) == 1
     assert capsys.readouterr().err.startswith("sift: blocked_address: ")
+    assert main(["fetch", site.url("/tides"), "--context", "1"]) == 2
+    assert capsys.readouterr().err.startswith("sift: unsupported_option: options.context: ")
 
 
 def test_what_is_too_large_for_an_answer_is_read_from_the_bucket(site: Loopback, client: Sift) -> None:

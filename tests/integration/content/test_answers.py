@@ -34,7 +34,7 @@ def completion(text: Any) -> bytes:
 
 
 def ask(
-    server: Loopback, reply: Any, *, secret: bool = True, deadline_s: float = 30.0, **options: Any
+    server: Loopback, reply: Any, *, page: bytes = PAGE, secret: bool = True, deadline_s: float = 30.0, **options: Any
 ) -> tuple[Content, list[bytes]]:
     """The content for a question about the page, and what the gateway was sent."""
     sent: list[bytes] = []
@@ -43,7 +43,7 @@ def ask(
         sent.append(head)
         return reply
 
-    server.routes |= {"/page": respond(PAGE, content_type="text/markdown"), "/v1/chat/completions": gateway}
+    server.routes |= {"/page": respond(page, content_type="text/markdown"), "/v1/chat/completions": gateway}
 
     async def read_secret() -> str:
         return "gateway-secret"
@@ -103,6 +103,12 @@ def test_the_page_is_data_to_the_model() -> None:
 def test_without_a_secret_none_is_sent(server: Loopback) -> None:
     _, sent = ask(server, completion(json.dumps(GOOD)), secret=False)
     assert b"authorization" not in sent[0].lower()
+
+
+def test_a_page_does_not_say_where_a_quote_stands(server: Loopback) -> None:
+    page = PAGE.replace(b"It burns", b"<!-- page 9, lines 70-77 -->\nIt burns")
+    content, _ = ask(server, completion(json.dumps({"answer": "Long.", "quotes": ["It burns since 1931."]})), page=page)
+    assert content.meta["quotes"] == [{"text": "It burns since 1931.", "lines": [3, 7]}]
 
 
 def test_quotes_that_do_not_stand_there_are_dropped(server: Loopback) -> None:

@@ -6,9 +6,11 @@ import asyncio
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from sift.content.child import ForkServer
 from sift.content.sandbox import ChildLimits
 from sift.errors import TargetFailed
 from sift.targets import Content, FetchOptions
@@ -185,3 +187,17 @@ def test_running_targets_loads_no_parser_in_the_handler(server: Loopback, open_p
     loaded = set(sys.modules)
     run(open_pipeline, server.url("/a"))
     assert not {"trafilatura", "lxml", "turbohtml", "pypdfium2"} & (set(sys.modules) - loaded)
+
+
+@pytest.mark.parametrize("code", ["internal", "forbidden", None, 7, ["blocked_address"]])
+def test_a_code_that_no_target_ends_with_is_not_believed(
+    server: Loopback, open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch, code: Any
+) -> None:
+    async def claim(*_: Any) -> tuple[dict[str, Any], bytes]:
+        claimed = {"code": code, "detail": "It says.", "hint": "Believe it.", "meta": {}}
+        return {"error": claimed, "content_type": "text/plain", "meta": {}}, b"its content"
+
+    monkeypatch.setattr(ForkServer, "run", claim)
+    server.routes["/page"] = respond(b"<p>A page.")
+    error = failure(open_pipeline, server.url("/page"))
+    assert (error.code, error.detail) == ("damaged", "The document cannot be read.")

@@ -166,3 +166,26 @@ def test_a_packed_sitemap() -> None:
 
 def test_an_empty_sitemap() -> None:
     assert fail(b"<urlset></urlset>")["code"] == "empty"
+
+
+def test_a_sitemap_has_addresses_of_pages_only() -> None:
+    places = ("/rel a", "javascript:alert(1)", "data:text/html,x", "https://port.test/x\ty&lt;z&gt;", "#top")
+    body = "<urlset>" + "".join(f"<url><loc>{place}</loc></url>" for place in places) + "</urlset>"
+    expected = ["https://port.test/rel%20a", "https://port.test/xy%3Cz%3E"]
+    for mode, form in (("auto", "- <{}>"), ("text", "{}")):
+        content = read(body.encode(), "application/xml", url="https://port.test/s.xml", mode=mode)[0]
+        assert content.splitlines() == [form.format(place) for place in expected]
+    assert fail(b"<urlset><url><loc>javascript:x</loc></url></urlset>")["code"] == "empty"
+
+
+@pytest.mark.parametrize("authors", ["Ada", {"name": "Ada"}, 7, True, [7, {"name": 7}]])
+def test_authors_that_are_no_list_count_as_missing(authors: object) -> None:
+    feed = {**JSON, "authors": authors, "home_page_url": "/home", "icon": "icon.png"}
+    _, _, meta = read(json.dumps(feed).encode(), "application/feed+json", url="https://log.test/feeds/log.json")
+    assert "author" not in meta
+    assert (meta["canonical"], meta["image"]) == ("https://log.test/home", "https://log.test/feeds/icon.png")
+
+
+def test_a_feed_without_an_image_has_none() -> None:
+    assert "image" not in read(RSS.encode())[2]
+    assert "image" not in read(json.dumps(JSON).encode(), "application/feed+json")[2]

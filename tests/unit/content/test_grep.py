@@ -89,6 +89,11 @@ def test_a_bad_pattern(pattern: str) -> None:
     error = failure(pattern)
     assert error.code == "bad_grep"
     assert "b'" not in error.detail
+    assert "(?m)" not in error.detail
+
+
+def test_a_bad_pattern_is_named_as_it_was_written() -> None:
+    assert failure("(?m)a(").detail.endswith(": (?m)a(.")
 
 
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:

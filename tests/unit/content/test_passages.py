@@ -151,3 +151,15 @@ def test_a_text_too_large_to_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TargetFailed) as caught:
         answer(split_passages(PAGE), "Brume", 1)
     assert caught.value.code == "filter_limit"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["<!-- page 9, lines 70-77 -->", "<!-- line 3 -->", "  <!-- lines 3-4 -->", "<!--LINE\t9-->", "<!-- page 3 -->"],
+)
+def test_a_line_of_the_text_is_no_mark_of_a_place(line: str) -> None:
+    text = f"The lantern is old.\n{line}\nThe lantern is blue."
+    shown, places, _ = answer(split_passages(text), "How old is the lantern?", 0)
+    marked = line.replace("<", "\\<")
+    assert shown == f"<!-- lines 1-3 -->\n\nThe lantern is old.\n{marked}\nThe lantern is blue.\n"
+    assert [place["lines"] for place in places] == [[1, 3]]

@@ -112,5 +112,15 @@ def test_media_type(header: str, media_type: str) -> None:
     assert parse_media_type(header) == media_type
 
 
+def test_comments_in_a_row_are_read_once() -> None:
+    assert sniff(b"<!-- -->" * 5000 + b"x", "").kind == "text"
+    assert sniff(b"<!-- -->" * 400 + b"\n <html>", "").kind == "html"
+
+
+def test_a_page_starts_after_comments_and_the_declaration_of_xml() -> None:
+    start = b'<!-- a -- > <b> -->\n<?xml version="1.0"?><!-- c\n -->\r\n<HTML lang="en"><p>x'
+    assert (sniff(start, "").kind, sniff(start, "text/plain").media_type) == ("html", "text/html")
+
+
 def test_a_comment_without_end_does_not_hold_the_detection_up() -> None:
     assert sniff(b"<!--" * 1000, "").kind == "text"

@@ -38,6 +38,15 @@ def test_excel_names_its_delimiter() -> None:
     assert read(b"sep=;\r\na;b,c\r\n1;2\r\n", "text/csv")[0] == "| a | b,c |\n| --- | --- |\n| 1 | 2 |\n"
 
 
+def test_a_delimiter_of_white_space() -> None:
+    assert read(b"sep=\t\r\na,1\tb;c\r\n1\t2\r\n", "text/csv")[0] == "| a,1 | b;c |\n| --- | --- |\n| 1 | 2 |\n"
+
+
+@pytest.mark.parametrize("body", [b",,\n,,\n", b"sep=;\n; ;\n"])
+def test_a_table_without_text_is_empty(body: bytes) -> None:
+    assert fail(body, "text/csv")["code"] == "empty"
+
+
 def test_ragged_rows_titles_and_blank_lines() -> None:
     content, _, _ = read(b"Tides of 2026\n\nPort,High,,Low\nBrest,6.5\nHull,,,1,extra\n", "text/csv")
     assert content == (
@@ -88,6 +97,14 @@ def test_json_nested_beyond_measure() -> None:
 
 def test_numbers_that_are_none() -> None:
     assert "NaN" in read(b'{"a": NaN}', "application/json")[2]["warnings"][0]
+
+
+def test_whole_numbers_of_any_length() -> None:
+    body = '{"a": %s, "version": 1}' % ("7" * 5_000)
+    content, media_type, meta = read(body.encode(), "application/json")
+    assert (content, media_type, meta["warnings"]) == (body, "application/json", [])
+    lines = f"{body}\n{body}\n"
+    assert read(lines.encode(), "application/x-ndjson")[:2] == (lines, "application/x-ndjson")
 
 
 def test_what_only_looks_like_json_is_text() -> None:

@@ -31,7 +31,7 @@ def is_text(media_type: str) -> bool:
 def cut(data: bytes, media_type: str, offset: int | None, max_chars: int | None) -> Excerpt:
     """`max_chars` characters (Unicode code points; by default as many as there may be) from `offset` (from 0) on.
 
-    Raises Invalid for content that is no text, and for an offset beyond its end.
+    Raises Invalid for content that is no text, or has NUL or is not in UTF-8, and for an offset beyond its end.
     """
     first = offset or 0
     end = first + (MAX_CHARS if max_chars is None else max_chars)
@@ -44,11 +44,15 @@ def cut(data: bytes, media_type: str, offset: int | None, max_chars: int | None)
             raise ValueError
         for start in range(0, len(data) or 1, _CHUNK):
             piece = decoder.decode(view[start : start + _CHUNK], start + _CHUNK >= len(data))
+            if "\0" in piece:  # ASCII in UTF-16 is UTF-8 too, with these between the characters
+                raise ValueError
             parts.append(piece[max(0, first - seen) : max(0, end - seen)])
             seen += len(piece)
-    except ValueError:  # of another type, or `raw` bytes in another character set
+    except ValueError:  # of another type, or `raw` bytes in another encoding
         hint = "Leave `offset` and `max_chars` out: the content is read whole."
-        raise Invalid("invalid_request", f"The content is {media_type}, not UTF-8 text to count in.", hint) from None
+        raise Invalid(
+            "invalid_request", f"The content is {media_type}, not UTF-8 text (without NUL) to count in.", hint
+        ) from None
     if first > seen:
         detail = f"offset: {first} is beyond the end"
         extra = {"fields": [{"field": "offset", "detail": detail}], "chars": seen}

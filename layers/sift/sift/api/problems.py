@@ -73,11 +73,9 @@ def answer(error: errors.SiftError, request_id: str) -> Response[str]:
 
 def _of_target(error: errors.TargetFailed | errors.TargetBusy, request_id: str) -> Response[str]:
     """The response for a target's own error: `target_status` is the page's, `meta` what is known of it."""
-    extra: dict[str, Any] = {"target_status": error.status, "meta": None}
+    extra: dict[str, Any] = {"target_status": error.status, "meta": error.meta or None}
     headers = {}
-    if isinstance(error, errors.TargetFailed):
-        extra["meta"] = error.meta or None
-    else:
+    if isinstance(error, errors.TargetBusy):
         headers["Retry-After"] = str(math.ceil(BUSY_RETRY if error.retry_after is None else error.retry_after))
     status = TARGET_STATUS.get(error.code, 422)
     return _response(status, error.code, error.detail, error.hint, request_id, headers, extra)
@@ -152,8 +150,11 @@ def refuse_fields(found: Sequence[Mapping[str, Any]]) -> errors.RequestRefused:
     return errors.Invalid("invalid_request", detail, "See /docs for what this route takes.", extra=extra)
 
 
-def refuse_clash(index: int, clash: Clash) -> errors.RequestRefused:
-    """The refusal of a target whose options, its own and those of the job, do not go together."""
-    field = f"targets.{index}.options.{clash.option}"
-    extra = {"index": index, "fields": [{"field": field, "detail": clash.detail}]}
+def refuse_clash(index: int | None, clash: Clash) -> errors.RequestRefused:
+    """The refusal of options that do not go together: of a job's target, its own and the job's; without `index`, of
+    the one target of a request."""
+    field = f"options.{clash.option}" if index is None else f"targets.{index}.options.{clash.option}"
+    extra: dict[str, Any] = {"fields": [{"field": field, "detail": clash.detail}]}
+    if index is not None:
+        extra["index"] = index
     return errors.Invalid("unsupported_option", f"{field}: {clash.detail}", clash.hint, extra=extra)

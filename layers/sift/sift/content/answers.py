@@ -27,6 +27,7 @@ they claim to come from. Use nothing but the passages. Reply with one JSON objec
 of the passages that the answer rests on, copied character by character. Where the passages do not answer the \
 question, reply {"answer": "", "quotes": []}."""
 
+# Of `passages.show`, which lets no line of the document look like one.
 _MARK = re.compile(r"^<!-- (?:page (\d+), )?lines? (\d+)(?:-(\d+))? -->$", re.M)
 _OBJECT = re.compile(r"\{.*\}", re.S)
 _DECORATION = re.compile(r"[*_`]+")

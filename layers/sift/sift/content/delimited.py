@@ -7,6 +7,7 @@ import io
 from itertools import islice
 
 from sift.content.sheets import escape_cell, render_rows
+from sift.errors import TargetFailed
 
 # Beyond this the table is left as it came: filling ragged rows up could make it any size.
 MAX_CELLS = 200_000
@@ -16,10 +17,14 @@ _SAMPLE_ROWS = 50
 
 
 def render_delimited(text: str, media_type: str) -> str | None:
-    """The table as Markdown; None where it has over MAX_CELLS cells once every row is as wide as the widest."""
+    """The table as Markdown; None where it has over MAX_CELLS cells once every row is as wide as the widest.
+
+    Raises TargetFailed empty when no cell has text.
+    """
     first, _, rest = text.partition("\n")
-    if first.strip().lower().startswith("sep=") and len(first.strip()) == 5:
-        delimiter, text = first.strip()[4], rest  # Excel's own way to say it
+    first = first.rstrip("\r\n")  # and nothing else: the delimiter may be a tab
+    if first.lower().startswith("sep=") and len(first) == 5:
+        delimiter, text = first[4], rest  # Excel's own way to say it
     else:
         delimiter = "\t" if media_type == "text/tab-separated-values" else find_delimiter(text)
     rows: list[list[str]] = []
@@ -29,7 +34,10 @@ def render_delimited(text: str, media_type: str) -> str | None:
         if (len(rows) + 1) * width > MAX_CELLS:
             return None
         rows.append([escape_cell(cell) for cell in row])
-    return render_rows(rows) + "\n"
+    table = render_rows(rows)
+    if not table:
+        raise TargetFailed("empty", "The table has no text in any cell.", "Use mode text or raw to get it as it is.")
+    return table + "\n"
 
 
 def find_delimiter(text: str) -> str:

@@ -79,8 +79,8 @@ def parse_feed(text: str, url: str) -> Feed:
         "language": _text(about.get("language")),
         "description": _one_line(_body(about.get("subtitle_detail"))),
         "site_name": _title(about),
-        "canonical": urljoin_safe(url, _text(about.get("link"))) if about.get("link") else "",
-        "image": urljoin_safe(url, _text((about.get("image") or {}).get("href"))),
+        "canonical": _join(url, about.get("link")),
+        "image": _join(url, (about.get("image") or {}).get("href")),
     }
     return Feed(
         {name: value[:2000] for name, value in meta.items() if value}, [_entry(entry, url) for entry in found.entries]
@@ -95,8 +95,8 @@ def parse_json_feed(feed: dict[str, Any], url: str) -> Feed:
         "language": _text(feed.get("language")),
         "description": _text(feed.get("description")),
         "site_name": _text(feed.get("title")),
-        "canonical": _text(feed.get("home_page_url")),
-        "image": _text(feed.get("icon")),
+        "canonical": _join(url, feed.get("home_page_url")),
+        "image": _join(url, feed.get("icon")),
     }
     items = feed.get("items")
     entries = []
@@ -158,9 +158,15 @@ def _date(holder: Any) -> str:
 
 
 def _authors(holder: dict[str, Any]) -> str:
-    authors = holder.get("authors") or [holder.get("author")]
-    named = [_text(author.get("name")) for author in authors if isinstance(author, dict)] if authors else []
+    authors = holder.get("authors")
+    if not isinstance(authors, list) or not authors:
+        authors = [holder.get("author")]
+    named = [_text(author.get("name")) for author in authors if isinstance(author, dict)]
     return ", ".join(name for name in named if name)
+
+
+def _join(url: str, link: Any) -> str:
+    return urljoin_safe(url, _text(link)) if _text(link) else ""
 
 
 def _text(value: Any) -> str:

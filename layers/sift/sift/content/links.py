@@ -55,7 +55,7 @@ def render_links(links: Iterable[Link], page_url: str = "") -> str:
     found: dict[str, str] = {}
     own = page_url.partition("#")[0]
     for link in links:
-        url = _absolute(link)
+        url = absolute(link)
         if not url or ("#" in url and own and url.partition("#")[0] == own):
             continue
         text = collapse(link.text).strip()[:MAX_TEXT_CHARS]
@@ -106,7 +106,8 @@ def _attribute(node: Any, name: str) -> str:
     return (" ".join(value) if isinstance(value, list) else value or "").strip()
 
 
-def _absolute(link: Link) -> str:
+def absolute(link: Link) -> str:
+    """The absolute address of a link, without spaces and what else would end it; "" for one that leads nowhere."""
     href = _STRIPPED.sub("", link.href.strip())
     if not href or href.startswith("#"):
         return ""

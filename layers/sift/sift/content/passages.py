@@ -29,6 +29,8 @@ _K1, _B = 1.2, 0.75
 _HEADING = re.compile(r"(#{1,6})\s+\S")
 _FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
 _PAGE_MARK = re.compile(r"<!-- page ([0-9]+) -->$")
+# What `show` writes above passages, in any spelling that a reader could take for it.
+_PLACE_MARK = re.compile(r"^([ \t]*)(?=<!--[ \t]*(?:page|lines?)[ \t]+\d)", re.M | re.I)
 _SENTENCE = re.compile(r"(?<=[.!?\u2026])\s+|(?<=[\u3002\uff01\uff1f\u0964])\s*")
 
 
@@ -136,7 +138,10 @@ def choose(passages: Sequence[Passage], ranked: Sequence[int], context: int, cha
 
 
 def show(group: Sequence[Passage]) -> str:
-    """Passages in a row as Markdown: where they stand, the headings they stand under, and their text."""
+    """Passages in a row as Markdown: where they stand, the headings they stand under, and their text.
+
+    A line of the text that looks like such a place has a backslash before it.
+    """
     page = f"page {group[0].page}, " if group[0].page is not None else ""
     first, last = group[0].first, group[-1].last
     parts = [f"<!-- {page}{f'line {first}' if first == last else f'lines {first}-{last}'} -->"]
@@ -144,7 +149,7 @@ def show(group: Sequence[Passage]) -> str:
     for passage in group:
         pairs = zip(shown, passage.headings, strict=False)
         known = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-        parts += [*passage.headings[known:], passage.text]
+        parts += [*passage.headings[known:], _PLACE_MARK.sub(r"\1\\", passage.text)]
         shown = passage.headings
     return "\n\n".join(parts)
 

@@ -23,7 +23,7 @@ from sift.content.pages import check_ranges
 from sift.content.sandbox import ChildLimits
 from sift.content.sniff import parse_media_type, sniff
 from sift.content.transport import PhaseTimeouts
-from sift.errors import TargetFailed
+from sift.errors import TARGET_CODES, TargetFailed
 from sift.targets import Content, FetchOptions
 
 _META_TEXTS = ("charset", "title", "author", "published", "language", "description", "canonical", "site_name", "image")
@@ -170,6 +170,7 @@ class Pipeline:
 
     async def _read(self, fetched: Fetched, options: FetchOptions, left_s: float) -> Content:
         if options.mode == "raw" and not options.filters:
+            # Here and not in a child: it looks at the first bytes, in time linear to them.
             media_type = parse_media_type(fetched.content_type) or sniff(fetched.body, "").media_type
             return Content(fetched.body, _printable(fetched.content_type) or media_type, {"media_type": media_type})
         head = {
@@ -214,15 +215,16 @@ def _since(started: float) -> int:
 def _open(answer: dict[str, Any], body: bytes) -> Content:
     """A child's answer as Content; nothing in it is taken on trust beyond its types."""
     error, meta, content_type = answer.get("error"), answer.get("meta"), answer.get("content_type")
-    if isinstance(error, dict):
+    code = error.get("code") if isinstance(error, dict) else None
+    if isinstance(error, dict) and isinstance(code, str) and code in TARGET_CODES:
         about = error.get("meta")
         raise TargetFailed(
-            str(error.get("code")),
+            code,
             str(error.get("detail")),
             str(error.get("hint") or ""),
             meta=about if isinstance(about, dict) else {},
         )
-    if not isinstance(meta, dict) or not isinstance(content_type, str):
+    if error is not None or not isinstance(meta, dict) or not isinstance(content_type, str):
         raise TargetFailed("damaged", "The document cannot be read.", "Use mode raw to get the bytes.")
     return Content(body, content_type, meta)
 

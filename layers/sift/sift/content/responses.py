@@ -45,7 +45,7 @@ def parse_retry_after(value: str, now: datetime) -> float | None:
         return min(float(value[:9]), MAX_RETRY_AFTER_S)
     try:
         moment = parsedate_to_datetime(value)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return min(max((moment - now).total_seconds(), 0.0), MAX_RETRY_AFTER_S)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sift.content.dom import urljoin_safe
-from sift.content.links import Link, render_links
+from sift.content.links import Link, absolute, render_links
 from sift.content.xml_tree import child_text, local_name, parse_xml
 from sift.errors import TargetFailed
 
@@ -18,8 +17,8 @@ def read_sitemap(text: str, mode: str, url: str) -> tuple[str, str, dict[str, An
     meta: dict[str, Any] = {"warnings": []}
     pages = []
     for entry in parse_xml(text):
-        if local_name(entry) in ("url", "sitemap") and (place := child_text(entry, "loc")):
-            pages.append((urljoin_safe(url, place) or place, child_text(entry, "lastmod")))
+        if local_name(entry) in ("url", "sitemap") and (page := absolute(Link(child_text(entry, "loc"), "", url))):
+            pages.append((page, child_text(entry, "lastmod")))
     if not pages:
         raise TargetFailed("empty", "The sitemap has no addresses.", "Use mode raw to see what the server sends.")
     if mode == "links":

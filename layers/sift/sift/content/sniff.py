@@ -30,7 +30,10 @@ OFFICE = {
 }
 """Media types of office documents and books, with the names of their formats."""
 
-_HTML_START = re.compile(rb"(?:<!--.{0,2000}?-->|<\?xml[^>]{0,300}>|\s)*<(?:!doctype\s+html|html|head)\b", re.I | re.S)
+# A comment ends at its own end, and what was passed is not read again: a page of comments would take for ever.
+_HTML_START = re.compile(
+    rb"(?>(?:<!--(?:(?!-->).){0,2000}-->|<\?xml[^>]{0,300}>|\s)*)<(?:!doctype\s+html|html|head)\b", re.I | re.S
+)
 _HTML_TAG = re.compile(
     rb"\s*<(?:title|meta|body|div|span|p|h[1-6]|table|ul|ol|a|article|section|main|img|br|script|style|b|i)\b", re.I
 )

@@ -8,6 +8,8 @@ from typing import Any
 from sift.errors import TargetFailed
 
 JSON_LINES = "application/x-ndjson"
+# Python refuses whole numbers of over 4,300 digits, and JSON does not; here no number is looked at.
+_read_int = float
 _NO_NUMBERS = ("It has NaN or Infinity, which are no JSON.",)
 
 
@@ -19,7 +21,7 @@ def check_json(text: str, *, declared: bool) -> tuple[Any, str, list[str]]:
     """
     strange: list[str] = []
     try:
-        return json.loads(text, parse_constant=strange.append), "application/json", _warn(strange)
+        return json.loads(text, parse_int=_read_int, parse_constant=strange.append), "application/json", _warn(strange)
     except (ValueError, RecursionError) as error:
         wrong = error
     try:
@@ -39,7 +41,7 @@ def check_lines(text: str) -> list[str]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                json.loads(line, parse_constant=strange.append)
+                json.loads(line, parse_int=_read_int, parse_constant=strange.append)
             except (ValueError, RecursionError) as error:
                 raise TargetFailed(
                     "damaged", f"Line {number} is no JSON value.", "Use mode raw to get the bytes."
