@@ -9,9 +9,12 @@ import argparse
 import asyncio
 import json
 import os
+import re
+import socket
 import sys
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from sift_client.commands import EXIT_DONE, Usage
 from sift_client.connection import find_local_table
@@ -27,6 +30,9 @@ T = TypeVar("T")
 #: The output of template.yaml that names the table.
 TABLE_OUTPUT = "TableName"
 _DAY_SECONDS = 86_400
+#: A key lasts for a hundred years at most, or for ever.
+MOST_DAYS = 36_500
+_KEY_OR_ID = re.compile(r"([0-9a-f]{12})$|sift_([0-9a-f]{12})_")
 _HEADINGS = ("key id", "tenant", "actor", "scopes", "class", "created", "expires", "revoked")
 
 
@@ -41,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scope", action="append", metavar="SCOPE", help="fetch (the default), inference, admin or admin:TENANT"
     )
     create.add_argument("--class", dest="caller_class", default="default", metavar="NAME", help="its caller class")
-    create.add_argument("--days", type=_positive, metavar="N", help="it expires after N days (default: never)")
+    create.add_argument(
+        "--days", type=_days, metavar="N", help=f"it expires after N days, 1 to {MOST_DAYS} (default: never)"
+    )
     create.add_argument(
         "--limit", action="append", default=[], metavar="NAME=N", help="a limit of its own, before those of its class"
     )
@@ -57,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing.set_defaults(run=run_list)
 
     revoke = commands.add_parser("revoke", help="revoke a key")
-    revoke.add_argument("key_id", metavar="ID", help="the part of the key between the underscores")
+    revoke.add_argument("key_id", metavar="ID", help="the part of the key between the underscores, or the key")
     _add_table(revoke)
     revoke.set_defaults(run=run_revoke)
 
@@ -109,9 +117,12 @@ def run_revoke(args: argparse.Namespace) -> int:
     """Revoke; again changes nothing."""
     from sift.services.keys import CACHE_MS
 
-    record = _run(_open(args).revoke(args.key_id))
+    key_id = _read_key_id(args.key_id)
+    record = _run(_open(args).revoke(key_id)) if key_id else None
     if record is None:
-        raise SiftClientError(f"there is no key {args.key_id}", "sift keys list shows their ids.")
+        # What was typed may be a secret, so it is not repeated unless it is an id.
+        named = key_id or "with that id; an id has 12 characters of 0-9 and a-f"
+        raise SiftClientError(f"there is no key {named}", "sift keys list shows their ids.")
     if args.json:
         print(json.dumps(_describe(record), indent=2))
     else:
@@ -127,11 +138,20 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON for scripts")
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+def _days(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if not 1 <= number <= MOST_DAYS:
+        raise argparse.ArgumentTypeError(f"not a number from 1 to {MOST_DAYS}")
     return number
+
+
+def _read_key_id(text: str) -> str | None:
+    """The id that a text is, or that the key has which it is, whole or cut; None: neither."""
+    match = _KEY_OR_ID.match(text.strip())
+    return match and (match[1] or match[2])
 
 
 def _read_limit(text: str) -> tuple[str, int]:
@@ -158,6 +178,8 @@ def _find_table(args: argparse.Namespace) -> tuple[Any, str]:
 
     if args.local:
         local = find_local_table()
+        if not _answers(local.endpoint):
+            raise SiftClientError("the local stack of this folder does not run", "Start it here: sift local --site")
         session = boto3.Session("local", "local", region_name="us-east-1")
         return session.client("dynamodb", endpoint_url=local.endpoint), local.name
     table = args.table or (None if args.stack else os.environ.get("SIFT_TABLE"))
@@ -172,6 +194,16 @@ def _find_table(args: argparse.Namespace) -> tuple[Any, str]:
         raise _explain(error) from None
     except BotoCoreError as error:
         raise SiftClientError(str(error), "AWS_PROFILE and AWS_REGION say which account and region.") from None
+
+
+def _answers(endpoint: str) -> bool:
+    """Whether anything listens there: a local stack that was killed leaves its file behind."""
+    try:
+        parts = urlsplit(endpoint)
+        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=5):
+            return True
+    except (OSError, ValueError):
+        return False
 
 
 def _read_output(cloudformation: Any, stack: str) -> str:
@@ -223,9 +255,14 @@ def _describe(record: KeyRecord) -> dict[str, Any]:
 
 
 def _moment(seconds: int | None) -> str | None:
+    """A time for people and scripts; `@<seconds>` where no date has a way to write it. It must not keep a key from
+    being listed."""
     from sift.clock import rfc3339
 
-    return None if seconds is None else rfc3339(seconds * 1000)
+    try:
+        return None if seconds is None else rfc3339(seconds * 1000)
+    except (ValueError, OverflowError, OSError):
+        return f"@{seconds}"
 
 
 def _print_records(records: Any, stream: Any) -> None:

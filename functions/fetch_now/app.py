@@ -8,6 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from sift.api.application import build_fetch_now
 from sift.bootstrap import fetch_now
+from sift.emf import published
 from sift.loglines import make_logger, reported
 
 logger = make_logger()
@@ -15,6 +16,7 @@ application = build_fetch_now(fetch_now)
 
 
 @logger.inject_lambda_context
+@published
 @reported
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answers one request of the HTTP API (payload format 2.0) with the target's content, or its error."""

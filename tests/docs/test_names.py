@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +193,43 @@ def test_every_metric_is_explained_and_on_the_dashboard() -> None:
     text = dashboard["Properties"]["DashboardBody"]["Fn::Sub"][0]
     assert {metric.name for metric in metrics.ALL if metric.name not in text} == set()
     assert json.loads(text)["widgets"]
+
+
+_SEARCH = re.compile(r'SEARCH\(\'\{"\$\{Space\}",([a-z,]+)\} MetricName=([A-Za-z]+)\', \'Sum\', 300\)')
+
+
+def searched(text: str) -> dict[str, list[str]]:
+    """Metric to dimensions of every search on a dashboard. A namespace with `/` or `-` has to stand in quotes."""
+    widgets = json.loads(text)["widgets"]
+    lines = [line for widget in widgets for line in widget["properties"]["metrics"]]
+    found = {}
+    for expression in (entry["expression"] for entry in map(itemgetter(0), lines) if isinstance(entry, dict)):
+        match = _SEARCH.fullmatch(expression)
+        assert match, expression
+        found[match[2]] = match[1].split(",")
+    return found
+
+
+def test_the_searches_of_the_dashboard_find_their_metrics() -> None:
+    (dashboard,) = resources(load(), "AWS::CloudWatch::Dashboard").values()
+    text = dashboard["Properties"]["DashboardBody"]["Fn::Sub"][0]
+    split = {metric.name: sorted(["service", metric.label]) for metric in metrics.ALL if metric.label}
+    assert {name: sorted(dimensions) for name, dimensions in searched(text).items()} == split
+    with pytest.raises(AssertionError):
+        searched(text.replace('\\"${Space}\\"', "${Space}"))
+
+
+def test_every_alarm_on_a_metric_of_sift_names_one() -> None:
+    split = {metric.name: metric.label for metric in metrics.ALL}
+    for name, alarm in resources(load(), "AWS::CloudWatch::Alarm").items():
+        found = alarm["Properties"]
+        if found["Namespace"] == {"Fn::Sub": "sift/${AWS::StackName}"}:
+            dimensions = {one["Name"]: one["Value"] for one in found["Dimensions"]}
+            assert dimensions.pop("service") == "sift", name
+            assert list(dimensions) == [split[found["MetricName"]]], name
+
+
+def test_the_readme_counts_what_costs_while_nothing_happens() -> None:
+    numbers = {11: "eleven", 12: "twelve", 13: "thirteen", 14: "fourteen", 15: "fifteen"}
+    alarms = len(resources(load(), "AWS::CloudWatch::Alarm"))
+    assert f"the {numbers[alarms]} alarms, one dashboard" in section(README, "What it costs")

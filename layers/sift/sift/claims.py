@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sift.identity import DEFAULT_CLASS, Identity, is_name, is_scope
+from sift.identity import DEFAULT_CLASS, NAME_FORM, Identity, is_name, is_scope
 
 #: What an identity is made of, and the claim that each is read from unless the deployment names another: those of
 #: RFC 7519, RFC 9068 and OpenID Connect where there is one.
@@ -38,7 +38,22 @@ def read_names(text: str) -> dict[str, str]:
         if name not in DEFAULTS or not equals or not claim:
             raise ValueError(f"{name or part!r} is not one of {', '.join(DEFAULTS)}, with = and the name of a claim")
         found[name] = claim
+        _check_constant(name, claim)
     return found
+
+
+def _check_constant(name: str, claim: str) -> None:
+    """Raises ValueError for a value that would turn every token away: no name or scope, or quotes left open."""
+    if "'" not in claim:
+        return
+    constant = _CONSTANT.fullmatch(claim)
+    if constant is None:
+        raise ValueError(f"{name} has a single quote that is not around the whole of its value, or a comma in it")
+    value = constant[1]
+    if name in {"tenant", "actor", "class"} and not is_name(value):
+        raise ValueError(f"{name} is not a name ({NAME_FORM})")
+    if name == "scopes" and not (value.split() and all(map(_read_scopes, value.split()))):
+        raise ValueError("scopes are not scopes (fetch, inference, admin or admin:TENANT, with spaces between)")
 
 
 def identify(claims: Mapping[str, Any], names: Mapping[str, str]) -> Identity:

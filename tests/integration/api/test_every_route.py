@@ -243,6 +243,15 @@ def test_whose_jobs_are_listed(door: Door) -> None:
         assert listed(door, everywhere, **query) == (422, "invalid_request")
 
 
+@pytest.mark.parametrize("word", ["1", "0", "yes", "no", "on", "t", "TRUE", "True", "False", "", " true"])
+def test_a_flag_is_true_or_false_and_no_other_word(door: Door, word: str) -> None:
+    """A word that is taken for false would answer another list than was meant, and say nothing."""
+    admin = token(sub="eve", scope="admin")
+    assert listed(door, admin, all=word) == (422, "invalid_request")
+    assert listed(door, admin, all="true") == ["acme/ann"]
+    assert listed(door, admin, all="false") == []
+
+
 def test_a_list_of_everybody_goes_on_by_its_own_cursor(door: Door) -> None:
     job_ids = [door.job_id]
     for number in range(3):

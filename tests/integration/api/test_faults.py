@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from sift import bootstrap
+from sift import bootstrap, metrics
+from sift.api import application
+from sift.errors import Unavailable
 from tests.integration.api.stage import Stage, read_event
 
 URL = "https://example.com/"
@@ -84,3 +87,64 @@ def test_a_missing_setting_is_internal_and_not_shown(stage: Stage, monkeypatch: 
 )
 def test_an_event_that_is_none_is_answered(stage: Stage, event: Mapping[str, Any]) -> None:
     assert stage.send(dict(event)).status in {401, 500}
+
+
+@pytest.mark.parametrize(
+    "event", [{"rawPath": None}, {"rawPath": 7}, {"requestContext": "none"}, {"headers": []}, {"body": 7}]
+)
+def test_an_event_that_is_none_is_answered_to_whoever_has_a_key(stage: Stage, event: Mapping[str, Any]) -> None:
+    right = {**read_event("api-submit"), "headers": {"x-api-key": stage.key}}
+    assert stage.send({**right, **event}).status in {401, 422, 500}
+
+
+def test_an_answer_that_is_no_problem_document_goes_out_as_it_is(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for body in ("", "not JSON", "[]", "{}", '{"code": 7}', None):
+        answer = {"statusCode": 405, "headers": {}, "body": body, "isBase64Encoded": False}
+        monkeypatch.setattr(application.Application, "_handle", lambda *_, answer=answer: answer)
+        assert stage.request("GET", "/v1/jobs").status == 405
+
+
+# what is counted of them
+
+
+def counted(out: str) -> list[tuple[str, str]]:
+    """Function's measurements of request faults: namespace and code of each."""
+    lines = [json.loads(line) for line in out.splitlines() if '"_aws"' in line]
+    return [
+        (line["_aws"]["CloudWatchMetrics"][0]["Namespace"], line["code"])
+        for line in lines
+        if metrics.REQUEST_FAULTS.name in line and {"service", "code"} <= set(line)
+    ]
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/fetch"], ids=["api", "fetch now"])
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [(RuntimeError("x"), 500, "internal"), (Unavailable("x"), 503, "unavailable")],
+    ids=["internal", "unavailable"],
+)
+def test_a_fault_is_counted(
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    path: str,
+    error: Exception,
+    status: int,
+    code: str,
+) -> None:
+    """Lambda sees an answer, and no error: without this metric nobody would hear of it."""
+    monkeypatch.setattr("sift.services.keys.KeyService.authenticate", Broken(error).__getattr__)
+    assert stage.request("POST", path, {"url": URL}).status == status
+    assert counted(capsys.readouterr().out) == [(stage.environ["POWERTOOLS_METRICS_NAMESPACE"], code)]
+
+
+def test_a_wrong_setting_is_counted_and_a_refusal_is_not(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert stage.request("POST", "/v1/jobs", {"targets": []}).status == 422
+    assert stage.request("GET", "/v1/jobs", key=None).status == 401
+    assert counted(capsys.readouterr().out) == []
+    monkeypatch.delenv("JOBS_TOTAL")
+    bootstrap.api.cache_clear()
+    assert stage.request("POST", "/v1/jobs", GOOD).status == 500
+    assert [code for _, code in counted(capsys.readouterr().out)] == ["internal"]

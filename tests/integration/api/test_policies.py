@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import string
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -61,11 +62,35 @@ def allowed(name: str) -> set[Permission]:
     return found
 
 
+def leading_keys(name: str) -> list[str]:
+    """The patterns that the partition keys of a function's calls have to match; none: any will do."""
+    template = load()
+    role = resources(template, "AWS::IAM::Role")[target(functions(template)[name]["Role"])]["Properties"]
+    found: list[str] = []
+    for policy in role["Policies"]:
+        for statement in policy["PolicyDocument"]["Statement"]:
+            if "Condition" in statement:
+                ((operator, values),) = statement["Condition"].items()
+                assert operator == "ForAllValues:StringLike"
+                assert target(statement["Resource"]) == "JobsTable"
+                ((variable, patterns),) = values.items()
+                assert variable == "dynamodb:LeadingKeys"
+                found += patterns
+    return found
+
+
+def matches(key: str, patterns: list[str]) -> bool:
+    """As StringLike of IAM: `*` and `?` alone mean something, and case counts."""
+    likes = [re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".") for pattern in patterns]
+    return any(re.fullmatch(like, key, re.DOTALL) for like in likes)
+
+
 class Recorder:
     """Notes the permissions that a function's calls need while it is the one that runs."""
 
     def __init__(self, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
         self.needed: dict[str, set[Permission]] = {}
+        self.leading: dict[str, set[str]] = {}
         self._running: str | None = None
         environ = stage.environ
         self._resources = {
@@ -106,8 +131,8 @@ class Recorder:
         for key in [request.get("Key"), request.get("Prefix")]:
             if isinstance(key, str):
                 assert key.startswith("answers/" if now else "jobs/"), "the policies end at this prefix"
-            elif now and key:
-                assert key["pk"]["S"].startswith("KEY#"), "its policy ends at keys"
+            elif key and self._running:
+                self.leading.setdefault(self._running, set()).add(key["pk"]["S"])
         for name in names:
             yield CALLS[operation], self._resources[name]
 
@@ -195,3 +220,12 @@ def test_every_role_allows_what_its_function_needs_and_no_more(
         excused = {permission for function, permission in NOT_CALLED if function == name}
         assert granted - needed - excused == set(), f"{name} never needs it"
         assert excused <= granted
+    (bounded,) = [name for name in functions(load()) if leading_keys(name)]
+    assert bounded == "FetchNowFunction"
+    asked = recorder.leading[bounded]
+    assert asked == {keys.api_key(stage.key.split("_")[1])[0]}
+    assert all(matches(key, leading_keys(bounded)) for key in asked), "it would be refused"
+    others = {key for name, found in recorder.leading.items() if name != bounded for key in found} - asked
+    assert any(key.startswith("JOB#") for key in others)
+    others = {key for key in others if not key.startswith(keys.api_key("")[0])} | {keys.listed_key("")[0]}
+    assert not any(matches(key, leading_keys(bounded)) for key in others), "it may read more than keys"

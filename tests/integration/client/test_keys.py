@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +15,8 @@ import pytest
 
 from sift.clock import SystemClock
 from sift.errors import Unauthenticated
-from sift.identity import Identity
-from sift.services.keys import KeyService
+from sift.identity import Identity, KeyRecord
+from sift.services.keys import LAST_SECOND, KeyService
 from sift.store.dynamo import DynamoStore
 from sift_client import keys as commands
 from sift_client.cli import main
@@ -123,6 +124,12 @@ def test_the_local_stack_of_the_folder(deployed: tuple[Cloud, str], table: Dynam
     assert "no local stack runs in this folder" in capsys.readouterr().err
     save_connection(Connection("http://127.0.0.1:8700", "sift_a_b"), table=LocalTable(cloud.url, name))
     assert holder(table, create(capsys, "--actor", "dan", "--local")).actor == "dan"
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    for endpoint in (f"http://127.0.0.1:{port}", "http://127.0.0.1:x", "None"):  # as a stack leaves it that was killed
+        save_connection(Connection("http://127.0.0.1:8700", "sift_a_b"), table=LocalTable(endpoint, name))
+        assert main(["keys", "list", "--local"]) == 4
+        assert "the local stack of this folder does not run" in capsys.readouterr().err
 
 
 def test_a_stack_names_its_table() -> None:
@@ -154,6 +161,49 @@ def test_what_a_key_can_not_be(table: DynamoStore, capsys: Captured, options: li
     assert main(["keys", *options]) == 2
     assert word in capsys.readouterr().err
     assert asyncio.run(table.list_keys()) == before
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "36501", "999999999", "9" * 5_000, "1.5", "soon", ""])
+def test_days_that_a_key_can_not_last(table: DynamoStore, capsys: Captured, days: str) -> None:
+    before = asyncio.run(table.list_keys())
+    with pytest.raises(SystemExit) as caught:
+        main(["keys", "create", "--tenant", "acme", "--actor", "ann", "--days", days])
+    assert caught.value.code == 2
+    assert "not a number from 1 to 36500" in capsys.readouterr().err
+    assert asyncio.run(table.list_keys()) == before
+
+
+def test_the_longest_time_that_a_key_can_last(table: DynamoStore, capsys: Captured) -> None:
+    found = json.loads(create(capsys, "--actor", "eve", "--days", str(commands.MOST_DAYS), "--json"))
+    assert int(found["expires_at"][:4]) - int(found["created_at"][:4]) in {99, 100}
+
+
+@pytest.mark.parametrize("seconds", [LAST_SECOND + 1, 86_400 * 999_999_999, 10**400, -(10**15)])
+def test_a_time_that_no_date_can_say_does_not_keep_keys_from_being_listed(
+    table: DynamoStore, capsys: Captured, seconds: int
+) -> None:
+    assert commands._moment(seconds) == f"@{seconds}"
+    if 0 < seconds < 10**38:  # what DynamoDB can hold
+        record = KeyRecord("0e" * 6, "0" * 64, Identity("acme", "old", "0e" * 6), seconds, 1)
+        asyncio.run(table.put_key(record))
+        assert main(["keys", "list"]) == 0
+        assert f"@{seconds}" in capsys.readouterr().out
+
+
+def test_a_whole_key_is_revoked_and_not_shown(table: DynamoStore, capsys: Captured) -> None:
+    key = create(capsys, "--actor", "fay")
+    _, key_id, secret = key.split("_")
+    assert main(["keys", "revoke", f" {key} "]) == 0
+    out, err = capsys.readouterr()
+    assert key_id in out
+    assert secret not in out + err
+    with pytest.raises(Unauthenticated):
+        holder(table, key)
+    for text in (f"sift_{'0' * 12}_{secret}", secret, f"SIFT_{key_id}_{secret}", f"{key_id}_{secret}"):
+        assert main(["keys", "revoke", text]) == 4
+        out, err = capsys.readouterr()
+        assert "there is no key" in err
+        assert secret not in out + err
 
 
 def test_trouble_is_told_in_a_line(table: DynamoStore, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,31 @@ def test_without_an_issuer_there_is_no_provider() -> None:
     assert settings.load(settings.ApiSettings, ALL | none).jwt_issuer == ""
 
 
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ("tenant=' acme'", "tenant is not a name"), ("tenant=''", "tenant is not a name"),
+        ("actor='a/b'", "actor is not a name"), ("class=''", "class is not a name"),
+        ("scopes=''", "scopes are not scopes"), ("scopes='fetch root'", "scopes are not scopes"),
+        ("scopes='admin:a/b'", "scopes are not scopes"), ("tenant='acme", "tenant has a single quote"),
+        ("tenant='a,actor=b'", "tenant has a single quote"), ("tenant=x'acme'", "tenant has a single quote"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("model", [settings.ApiSettings, settings.FetchNowSettings])
+def test_a_constant_that_would_turn_every_token_away_is_named(
+    model: type[settings.Settings], wrong: str, word: str
+) -> None:
+    with pytest.raises(settings.SettingsError, match="JWT_CLAIMS") as caught:
+        settings.load(model, {**ALL, "JWT_CLAIMS": wrong})
+    assert caught.value.code == "bad_settings"
+    assert word in caught.value.detail
+
+
+def test_constants_that_can_be() -> None:
+    text = "tenant='acme',actor=email,class='batch',scopes='fetch sift:fetch admin:acme',subject='',application='a b'"
+    assert settings.load(settings.ApiSettings, {**ALL, "JWT_CLAIMS": text}).jwt_claims == text
+
+
 def test_a_provider_on_this_machine_may_do_without_tls() -> None:
     for url in ("http://127.0.0.1:9/keys", "http://localhost/keys", "http://[::1]:9/keys"):
         assert settings.load(settings.ApiSettings, {**ALL, "JWT_JWKS_URL": url}).jwt_jwks_url == url

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from sift.clock import rfc3339
 from sift.errors import Unauthenticated
 from sift.identity import Identity
-from sift.services.keys import CACHE_MS, CACHE_SIZE, KeyService
+from sift.services.keys import CACHE_MS, CACHE_SIZE, LAST_SECOND, KeyService
 from tests.unit.services.world import NOW, World
 
 
@@ -74,6 +75,18 @@ def test_a_key_expires(world: World) -> None:
         world.clock.now = NOW + 5_000
         with pytest.raises(Unauthenticated):
             await world.keys.authenticate(key)
+
+    asyncio.run(story())
+
+
+def test_a_time_that_no_date_can_say_is_no_end_of_a_key(world: World) -> None:
+    async def story() -> None:
+        for expires_at in (-1, LAST_SECOND + 1, 10**30):
+            with pytest.raises(ValueError, match="expires_at"):
+                await world.keys.create(tenant="acme", actor="ann", expires_at=expires_at)
+        assert world.store.keys == {}
+        await world.keys.create(tenant="acme", actor="ann", expires_at=LAST_SECOND)
+        assert rfc3339(LAST_SECOND * 1000) == "9999-12-31T23:59:59.000Z"
 
     asyncio.run(story())
 

@@ -13,10 +13,10 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 
-from sift import logs
+from sift import logs, metrics
 from sift.api import immediate, openapi, problems, queries, routes
 from sift.bootstrap import Api, FetchNow, run
-from sift.errors import NotFound, SiftError, TargetBusy, TargetFailed, TooLarge, Unauthenticated
+from sift.errors import NotFound, SiftError, TargetBusy, TargetFailed, TooLarge, Unauthenticated, Unavailable
 from sift.ids import is_job_id
 from sift.services.credentials import CREDENTIAL_CHARS, Authenticator
 
@@ -45,7 +45,7 @@ class Application:
         with logs.about(request_id=_request_id(event), job_id=_job_id(event)):
             answer = self._handle(event, context)
             status = answer["statusCode"]
-            code = json.loads(answer["body"])["code"] if status >= 400 else None
+            code = _code(answer) if status >= 400 else None
             # The route is the template's, not the path that was asked for.
             _log.info("answered", extra={"route": event.get("routeKey"), "status": status, "code": code})
         return answer
@@ -132,8 +132,13 @@ def _answer(error: Exception, request_id: str) -> Response[str]:
         answer = problems.answer(error, request_id)
         if answer.status_code >= 500 and not isinstance(error, TargetFailed | TargetBusy):
             _log.error("a request failed: %s", error.detail, extra={"code": error.code})
+        if answer.status_code == 500 and not isinstance(error, TargetFailed | TargetBusy):
+            metrics.add(metrics.REQUEST_FAULTS, label="internal")
+        elif isinstance(error, Unavailable):
+            metrics.add(metrics.REQUEST_FAULTS, label="unavailable")
         return answer
     _log.error("unexpected", exc_info=error)
+    metrics.add(metrics.REQUEST_FAULTS, label="internal")
     return problems.internal(request_id)
 
 
@@ -199,4 +204,14 @@ def _job_id(event: dict[str, Any]) -> str | None:
 
 
 def _request_id(event: dict[str, Any]) -> str:
-    return str((event.get("requestContext") or {}).get("requestId", ""))
+    context = event.get("requestContext")
+    return str(context.get("requestId", "")) if isinstance(context, dict) else ""
+
+
+def _code(answer: dict[str, Any]) -> str | None:
+    """The code of a problem document; None where an answer is none, as one that Powertools made."""
+    try:
+        found = json.loads(answer["body"])["code"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return found if isinstance(found, str) else None

@@ -92,7 +92,7 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         kind: Annotated[Kind | None, Query(description="Only jobs of this kind.")] = None,
         tenant: Annotated[Name | None, Query(description="For admins: jobs of this tenant.")] = None,
         actor: Annotated[Name | None, Query(description="For admins: jobs of this actor of the tenant.")] = None,
-        everybody: Annotated[bool, Query(alias="all", description="For admins: everybody's jobs.")] = False,
+        everybody: Annotated[bool, PLAIN_FLAG, Query(alias="all", description="For admins: everybody's jobs.")] = False,
     ) -> Response[Any]:
         """Own jobs, newest first; an admin may ask for others'. A page may hold fewer than `limit` and still have a
         next one."""

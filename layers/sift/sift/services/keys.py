@@ -25,6 +25,8 @@ from sift.store.ports import Store
 #: A key is looked up again after this (ms): a revoked one is refused within it.
 CACHE_MS = 30_000
 CACHE_SIZE = 1_000
+#: The last second that a date has a way to be written: the end of the year 9999.
+LAST_SECOND = 253_402_300_799
 
 _KEY = re.compile(r"sift_([0-9a-f]{12})_([0-9a-f]{64})")
 _KEY_ID = re.compile(r"[0-9a-f]{12}")
@@ -56,7 +58,7 @@ class KeyService:
     ) -> str:
         """A new key as text; it can't be shown again. `expires_at` is in seconds since the epoch.
 
-        Raises ValueError, with what is wrong, for names, scopes or limits that mean nothing here.
+        Raises ValueError, with what is wrong, for names, scopes, limits or times that mean nothing here.
         """
         for name in (tenant, actor, caller_class):
             if not is_name(name):
@@ -65,6 +67,8 @@ class KeyService:
             raise ValueError(f"not scopes: {', '.join(scopes) or 'none'} (fetch, inference, admin or admin:TENANT)")
         for limit, value in (limits or {}).items():
             check_limit(limit, value)
+        if expires_at is not None and not 0 <= expires_at <= LAST_SECOND:
+            raise ValueError("expires_at is a time from 1970 to the end of 9999, in seconds")
         key_id, secret = secrets.token_hex(6), secrets.token_hex(32)
         identity = Identity(
             tenant,
