@@ -22,6 +22,7 @@ MAX_ARTICLE_TAGS = 100_000
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]+")
 
+
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
     """No cycle collection: the trees are large, cyclic and in use to the end, so it would search them for nothing."""
