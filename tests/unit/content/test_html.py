@@ -1,4 +1,7 @@
-"""HTML to content: the article, the whole page, the text, and pages that have broken other readers."""
+"""HTML to content: the article, the whole page, the text, and pages that have broken other readers.
+
+A comment above a test names the public report of what broke there.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +37,14 @@ def test_an_article_without_its_surroundings() -> None:
     assert warnings == []
 
 
+# adbar/trafilatura#896
 def test_a_short_notice_keeps_its_heading_apart() -> None:
     text = ("Notice of a short closure of the hall. " * 7)[:240].strip()
     content = article(f"<html><body><article><h1>Closed on Monday</h1><p>{text}</p></article></body></html>")
     assert content.startswith("# Closed on Monday\n\nNotice of a short")
 
 
+# adbar/trafilatura#599
 def test_an_info_box_is_one_valid_table() -> None:
     table = """<table><tr><th colspan="2">Harbour of Norden</th></tr>
       <tr><td>Founded</td><td>1702<br>rebuilt 1911</td></tr>
@@ -53,6 +58,7 @@ def test_an_info_box_is_one_valid_table() -> None:
         assert cell in content
 
 
+# adbar/trafilatura#562
 def test_a_three_column_table() -> None:
     table = (
         "<table><tr><th>Ship</th><th>From</th><th>Time</th></tr>"
@@ -71,6 +77,7 @@ def test_rowspan_keeps_every_row_as_wide() -> None:
     assert "| Monday | Anna |\n|  | Berta |" in article(page_of(table))
 
 
+# adbar/trafilatura#553
 def test_code_keeps_its_tabs_and_inline_code_its_line() -> None:
     code = '<pre><code class="language-go">func main() {\n\tif ok {\n\t\treturn\n\t}\n}</code></pre>'
     content = article(page_of(f"<p>Call <code>main()</code> in a sentence of the manual now.</p>{code}"))
@@ -78,6 +85,7 @@ def test_code_keeps_its_tabs_and_inline_code_its_line() -> None:
     assert "```go\nfunc main() {\n\tif ok {\n\t\treturn\n\t}\n}\n```" in content
 
 
+# adbar/trafilatura#769
 def test_list_items_keep_their_markers() -> None:
     items = (
         "<ul><li><p>First point of the harbour list</p></li><li><a href='/b'>Second point, a link only</a></li></ul>"
@@ -86,18 +94,21 @@ def test_list_items_keep_their_markers() -> None:
     assert "- First point of the harbour list\n- [Second point, a link only](https://site.test/b)" in content
 
 
+# adbar/trafilatura#430
 def test_sections_nested_twenty_deep_are_all_there() -> None:
     sections = "".join(f"<section><h2>Section {n}</h2><p>Number {n}. {PROSE}</p></section>" for n in range(5))
     content = article("<html><body>" + "<div>" * 20 + sections + "</div>" * 20 + "</body></html>")
     assert all(f"## Section {n}" in content and f"Number {n}." in content for n in range(5))
 
 
+# adbar/trafilatura#627
 def test_a_fragment_with_entities() -> None:
     content = article("Fish &amp; chips &lt;today&gt; <b>only</b>&nbsp;here")
     assert "Fish & chips" in content
     assert "<b>" not in content
 
 
+# unclecode/crawl4ai#570, #1127 and #1680
 def test_links_are_resolved() -> None:
     links = (
         '<p>See <a href="rel">one relative page</a>, <a href="/root">a root one</a>, <a href="../../a/b/">dots</a>, '
@@ -113,6 +124,7 @@ def test_links_are_resolved() -> None:
     assert "[one relative page](https://example.com/rel)" in based
 
 
+# firecrawl/firecrawl#2306
 def test_a_listing_laid_out_as_a_table_with_line_numbers() -> None:
     table = (
         '<table class="highlighttable"><tr><td class="linenos"><pre>1\n2\n3</pre></td>'
@@ -125,11 +137,96 @@ def test_a_listing_laid_out_as_a_table_with_line_numbers() -> None:
     assert "```\nline_1()\nline_2()\nline_3()\n```" in article(page_of(f"<table>{rows}</table>"))
 
 
-def test_an_empty_article_falls_back_to_the_page_and_says_so() -> None:
-    cards = "".join(f"<div><a href='/e{n}'>Entry number {n}</a></div>" for n in range(40))
-    content, _, warnings = read_html(f"<html><body><div>{cards}</div></body></html>", URL, "article")
-    assert all(f"Entry number {n}" in content for n in range(40))
-    assert warnings in ([], ["No main content was found; this is the whole page."])
+WHOLE = "No main content was found; this is the whole page."
+
+
+# firecrawl/firecrawl#540
+def test_no_main_content_is_the_whole_page_and_a_warning() -> None:
+    comments = "".join(f"<div class=comment>Berth {n} is free, writes the harbour master</div>" for n in range(40))
+    page = f"<html><body><nav>Menu</nav><div id=comments class=comments-area>{comments}</div></body></html>"
+    content, _, warnings = read_html(page, URL, "article")
+    assert all(f"Berth {n} is free" in content for n in range(40))
+    assert "Menu" not in content
+    assert warnings == [WHOLE]
+
+
+# firecrawl/firecrawl#289
+@pytest.mark.parametrize("tag", ["main", "div"])
+def test_a_category_page_gives_its_entries(tag: str) -> None:
+    cards = "".join(
+        f"<li><a href='/e{n}'><img src='{n}.jpg'><h3>Entry number {n}</h3></a><span>{n}.50</span></li>"
+        for n in range(40)
+    )
+    page = f"<html><body><header>Shop</header><{tag}><ul>{cards}</ul></{tag}><footer>Imprint</footer></body></html>"
+    content, _, warnings = read_html(page, URL, "article")
+    assert all(f"[Entry number {n}](https://site.test/e{n})" in content and f"{n}.50" in content for n in range(40))
+    assert "Imprint" not in content
+    assert warnings == []
+
+
+def test_a_page_of_asides_only_is_not_empty() -> None:
+    content, _, warnings = read_html("<html><body><aside><p>One line.</p></aside></body></html>", URL, "article")
+    assert "One line." in content
+    assert warnings == [WHOLE]
+
+
+SECTIONS = "".join(f"<section><h2>Part {n}</h2><div>Offer {n}: a berth by the week</div></section>" for n in range(12))
+
+
+def test_a_page_of_sections_is_all_of_its_main() -> None:
+    page = f"<html><body><div>Cookies</div><main><p>{PROSE * 3}</p>{SECTIONS}</main><div>Elsewhere</div></body></html>"
+    content, _, warnings = read_html(page, URL, "article")
+    assert all(f"## Part {n}\n\nOffer {n}: a berth by the week" in content for n in range(12))
+    assert "Cookies" not in content
+    assert "Elsewhere" not in content
+    assert warnings == []
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<meta property="og:type" content="article">',
+        '<meta property="og:type" content="product">',
+        '<script type="application/ld+json">{"@type": "Product", "name": "A berth"}</script>',
+    ],
+)
+def test_a_page_that_calls_itself_an_article_or_a_product_is_not(head: str) -> None:
+    cards = "".join(f"<div><a href='/{n}'><h4>Other page number {n}</h4></a></div>" for n in range(60))
+    page = f"<html><head>{head}</head><body><main><article><h1>A</h1><p>{PROSE * 6}</p></article>{cards}</main></body>"
+    assert "Other page" not in article(page)
+    assert "Other page number 7" in article(page.replace(head, ""))
+
+
+def test_links_to_related_pages_go() -> None:
+    related = f"<div class='related-posts'><p><a href='/x'>{PROSE}</a></p></div>"
+    assert "](https://site.test/x)" not in article(page_of(related))
+
+
+def test_headings_lists_and_code_between_what_was_kept_are_kept() -> None:
+    between = "<h2>Tides</h2><ul><li>High at ten</li><li>Low at four</li></ul><pre>tide --now</pre><h3>Notes</h3>"
+    content = article(page_of(between))
+    assert "## Tides\n\n- High at ten\n- Low at four\n\n```\ntide --now\n```\n\n### Notes" in content
+
+
+def test_a_link_around_blocks_is_one_of_its_heading() -> None:
+    card = f"<a href='/card'><div><h3>The card</h3><p>{PROSE}</p></div></a>"
+    content = article(page_of(card))
+    assert f"### [The card](https://site.test/card)\n\n{PROSE.strip()}" in content
+    plain = article(page_of(f"<a href='/card'><div>{PROSE}</div></a>"))
+    assert f"[{PROSE.strip()}](https://site.test/card)" in plain
+
+
+def test_a_heading_in_a_cell_is_text() -> None:
+    table = "<table><tr><th><h4>Ship</h4></th><th>From</th></tr><tr><td>Anna</td><td>Oslo</td></tr></table>"
+    assert "| Ship | From |\n| --- | --- |" in article(page_of(table))
+
+
+def test_a_layout_table_stays_one_when_its_menu_goes() -> None:
+    page = (
+        f"<html><body><table><tr><td><a href=/1>One</a> <a href=/2>Two</a></td><td><h1>News</h1><p>{PROSE * 25}</p>"
+        f"<p>{PROSE * 3}</p></td></tr></table></body></html>"
+    )
+    assert not any(line.startswith("|") for line in article(page).splitlines())
 
 
 def test_a_page_without_text_is_empty() -> None:
@@ -218,3 +315,53 @@ def test_pages_nested_beyond_measure_are_flattened(body: str, mode: str) -> None
 def test_spans_that_claim_the_world() -> None:
     table = "<table><tr><td colspan=99999999>wide cell of the harbour</td><td rowspan=65000>b</td></tr></table>"
     assert len(article(page_of(table * 5))) < 20_000
+
+
+@pytest.mark.parametrize(
+    ("markup", "author"),
+    [
+        ('<a rel="author" href="/ada">Ada Byron</a>', "Ada Byron"),
+        ('<span itemprop="author">by Ada Byron</span>', "Ada Byron"),
+        ('<div class="post-byline">Written by Ada Byron | 3 min read</div>', "Ada Byron"),
+        ('<p class="author-name">Ada Byron, updated 3 May</p>', "Ada Byron"),
+        ('<div class="author-box">About the author</div>', None),
+        (f'<div class="authors">{"<p>Ada Byron</p>" * 60}</div>', None),
+    ],
+)
+def test_the_author_that_a_page_shows(markup: str, author: str | None) -> None:
+    assert read_html(page_of(markup), URL, "article")[1]["author"] == author
+
+
+@pytest.mark.parametrize(
+    ("head", "headings", "title"),
+    [
+        ("<title>T | Site</title>", "<h1>One heading</h1>", "One heading"),
+        ("<title>Pier closed | The Port</title>", "<h1>A</h1><h1>B</h1>", "Pier closed"),
+        ('<title>T</title><meta property="og:title" content="Pier closed - The Port">', "", "Pier closed"),
+        ("<title>Low-water marks</title>", "", "Low-water marks"),
+    ],
+)
+def test_the_title_of_a_page(head: str, headings: str, title: str) -> None:
+    page = f"<html><head>{head}</head><body>{headings}<p>{PROSE * 4}</p></body></html>"
+    assert read_html(page, URL, "text")[1]["title"] == title
+
+
+@pytest.mark.parametrize(
+    ("markup", "day"),
+    [
+        ('<time datetime="2024-03-02T10:00:00+01:00">2 March</time>', "2024-03-02"),
+        ('<p class="date">March 2, 2024</p>', "2024-03-02"),
+        ("<p>No day anywhere.</p>", None),
+    ],
+)
+def test_the_day_that_a_page_shows(markup: str, day: str | None) -> None:
+    assert read_html(page_of(markup), URL, "article")[1]["published"] == day
+
+
+def test_the_collector_is_left_as_it_was() -> None:
+    import gc
+
+    assert gc.isenabled()
+    with pytest.raises(TargetFailed):
+        read_html("<html></html>", URL, "article")
+    assert gc.isenabled()
