@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -46,11 +47,11 @@ def load_resiliparse() -> Extract:
 
 
 def load_readability() -> Extract:
-    """readability-lxml's summary, written by html-to-markdown."""
-    from readability import Document  # type: ignore[import-untyped]
+    """readability-lxml's summary, written by html-to-markdown. It is not pinned: pip trips over what it asks of lxml."""
+    readability: Any = importlib.import_module("readability")
 
     def run(html: str, url: str) -> str:
-        return _write(Document(html).summary(html_partial=True), url) if html.strip() else ""
+        return _write(readability.Document(html).summary(html_partial=True), url) if html.strip() else ""
 
     return run
 
