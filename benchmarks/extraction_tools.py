@@ -47,7 +47,7 @@ def load_resiliparse() -> Extract:
 
 
 def load_readability() -> Extract:
-    """readability-lxml's summary, written by html-to-markdown. It is not pinned: pip trips over what it asks of lxml."""
+    """readability-lxml, by html-to-markdown. It is not pinned: pip trips over what it asks of lxml."""
     readability: Any = importlib.import_module("readability")
 
     def run(html: str, url: str) -> str:
