@@ -88,6 +88,8 @@ def act(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
         return {"error": _attempt(head["what"], head.get("of"))}, b""
     if act == "scan":
         return {"found": _scan(head["marker"].encode(), head["digest"])}, b""
+    if act == "others":
+        return {"others": _count_others()}, b""
     if act == "state":
         return {
             "memory": resource.getrlimit(resource.RLIMIT_AS)[0],
@@ -107,6 +109,16 @@ def _run_jq(program: str, body: bytes) -> bytes:
 
     signal.setitimer(signal.ITIMER_PROF, 1.0)
     return "\n".join(map(str, jq.compile(program).input_text(body.decode()))).encode()
+
+
+def _count_others() -> int:
+    """The most other children of the server that were seen in a fifth of a second."""
+    most, server = 0, os.getppid()
+    for _ in range(20):
+        with open(f"/proc/{server}/task/{server}/children", encoding="ascii") as file:
+            most = max(most, len(file.read().split()) - 1)
+        time.sleep(0.01)
+    return most
 
 
 def _is_open(fd: int) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from sift.content.child import Crashed, ForkServer
+from sift.content.child import LARGE_BYTES, Crashed, ForkServer
 from sift.content.sandbox import ChildLimits
 from sift.errors import TargetBusy, TargetFailed
 
@@ -142,6 +142,18 @@ def test_documents_run_side_by_side_up_to_the_limit() -> None:
         assert [body for _, body in answers] == [str(number).encode() for number in range(20)]
 
     serve(work, parallel=3)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_large_document_is_read_alone() -> None:
+    async def work(server: ForkServer) -> None:
+        bodies = [b"small", bytes(LARGE_BYTES + 1), b"small", bytes(LARGE_BYTES + 1), b"small"]
+        answers = await asyncio.gather(*(server.run({"act": "others"}, body, 60.0) for body in bodies))
+        seen = [head["others"] for head, _ in answers]
+        assert seen[1] == seen[3] == 0
+        assert max(seen) <= 2
+
+    serve(work, parallel=3, limits=ChildLimits(descriptors=64))
 
 
 def test_a_server_that_a_child_kills_is_started_again() -> None:

@@ -35,6 +35,9 @@ _GRACE_S = 1.0
 #: In place of a last report: the server ended before it could give one.
 _GONE = 0
 
+#: A document of more bytes is read while no other one is: of these two at once would take too much memory together.
+LARGE_BYTES = 2_000_000
+
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
@@ -53,7 +56,7 @@ class _Child:
 
 
 class ForkServer:
-    """A process that parses documents in children of its own, at most `parallel` at a time.
+    """A process that parses documents in children of its own, at most `parallel` at a time and a large one alone.
 
     `entry` is `module:function` with the signature of `sandbox.Entry`; `prepare` is `module:function` without
     arguments, called once before the first child: children open no file and import nothing, so all that they need
@@ -74,7 +77,9 @@ class ForkServer:
         self._entry = entry
         self._prepare = prepare
         self._limits = limits or ChildLimits()
+        self._parallel = parallel
         self._turns = asyncio.Semaphore(parallel)
+        self._gathering = asyncio.Lock()
         self._output_bytes = output_bytes
         self._path = path
         self._process: subprocess.Popen[bytes] | None = None
@@ -136,7 +141,7 @@ class ForkServer:
         """
         within_s = wall_s if within_s is None else within_s
         ends_at = time.monotonic() + within_s
-        async with self._turn(within_s / 2):
+        async with self._turn(within_s / 2, self._parallel if len(body) > LARGE_BYTES else 1):
             try:
                 async with asyncio.timeout(ends_at - time.monotonic()):
                     for _ in range(2):
@@ -151,16 +156,21 @@ class ForkServer:
         self._drop()
 
     @asynccontextmanager
-    async def _turn(self, patience_s: float) -> AsyncIterator[None]:
+    async def _turn(self, patience_s: float, count: int) -> AsyncIterator[None]:
+        """Hold `count` turns; TargetBusy when they are not to be had in time."""
+        held = 0
         try:
-            async with asyncio.timeout(patience_s):
-                await self._turns.acquire()
-        except TimeoutError as error:
-            raise TargetBusy("The worker had no time to read the document.") from error
-        try:
+            try:
+                async with asyncio.timeout(patience_s), self._gathering:  # or two would wait for each other's for ever
+                    while held < count:
+                        await self._turns.acquire()
+                        held += 1
+            except TimeoutError as error:
+                raise TargetBusy("The worker had no time to read the document.") from error
             yield
         finally:
-            self._turns.release()
+            for _ in range(held):
+                self._turns.release()
 
     async def _run_once(self, head: bytes, body: bytes, wall_s: float) -> tuple[dict[str, Any], bytes]:
         self.start()
