@@ -131,7 +131,7 @@ async def _play(course: Course) -> None:
     # Strict order of arrival: less fair than SQS, which looks at the groups of waiting messages.
     queue = MemoryQueue(clock)
     advancer = Advancer(store, queue, blobs, MemoryBus(), clock)
-    limits = Limits(targets_per_job=LARGE, jobs_per_caller=1, retained_jobs=1, job_bytes=2**30)
+    limits = Limits(targets_per_job=LARGE, jobs_per_caller=1, retained_jobs=1, job_bytes=2**30, window=WINDOW)
     submitter = Submitter(store, queue, blobs, clock, Terms(1 + SMALLS, limits, 86_400))
 
     async def fetch(url: str, options: Mapping[str, Any], deadline_s: float, *, gone: Any = None) -> Content:

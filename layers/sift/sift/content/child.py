@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
+import sift
 from sift.content import frames
 from sift.content.endings import Crashed, Ending, judge, too_slow
 from sift.content.sandbox import ChildLimits, close_to_others, kill
@@ -31,6 +32,9 @@ _BOOT = (
 
 #: A child over its time is ended by the server; only when that says nothing for so many seconds, from here.
 _GRACE_S = 1.0
+
+#: Where this package is, however it was found: the server knows plain folders only.
+_HOME = os.path.dirname(os.path.dirname(os.path.abspath(sift.__file__)))
 
 #: In place of a last report: the server ended before it could give one.
 _GONE = 0
@@ -107,7 +111,7 @@ class ForkServer:
             _log.warning("this process could not be closed to its children")
         ours, theirs = socket.socketpair()
         settings = {
-            "path": list(self._path or [os.path.abspath(entry) for entry in sys.path]),
+            "path": list(self._path or [*(os.path.abspath(entry) for entry in sys.path), _HOME]),
             "control": theirs.fileno(),
             "entry": self._entry,
             "prepare": self._prepare,
