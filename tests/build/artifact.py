@@ -1,7 +1,7 @@
 """Runs inside a built function, on the bare interpreter: imports its handler, and looks up all its imports.
 
 Started as `python -I -S artifact.py HANDLER WITHOUT ROOT...`: the roots are the function's artifact and its
-layers, in search order; WITHOUT lists sift's packages that this function never imports, comma-separated.
+layers, in search order; WITHOUT lists sift's packages and modules that this function never imports, comma-separated.
 """
 
 import ast
@@ -28,6 +28,11 @@ class Imports(ast.NodeVisitor):
         # What only the type checker sees is not in the artifact.
         if "TYPE_CHECKING" in ast.unparse(node.test):
             for other in node.orelse:
+                self.visit(other)
+        elif isinstance(node.test, ast.Compare) and ast.unparse(node.test.left) == "sys.version_info":
+            # Only the branch of the Python that runs the function.
+            holds = eval(ast.unparse(node.test), {"sys": sys})
+            for other in node.body if holds else node.orelse:
                 self.visit(other)
         else:
             self.generic_visit(node)

@@ -51,3 +51,9 @@ def test_it_leaves_out_what_the_function_does_without(tmp_path: Path) -> None:
     content.mkdir(parents=True)
     (content / "html.py").write_text("import pytest\n")
     assert _check(tmp_path, SOUND, "def do(): pass\n", without="content").returncode == 0
+
+
+@pytest.mark.parametrize(("branch", "code"), [(">= (3, 99)", 0), (">= (3, 0)", 1)])
+def test_only_the_branch_of_this_python_counts(tmp_path: Path, branch: str, code: int) -> None:
+    work = f"import sys\nif sys.version_info {branch}:\n    def do(): import nowhere\nelse:\n    def do(): import json\n"
+    assert _check(tmp_path, SOUND, work).returncode == code
