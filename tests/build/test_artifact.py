@@ -55,5 +55,6 @@ def test_it_leaves_out_what_the_function_does_without(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("branch", "code"), [(">= (3, 99)", 0), (">= (3, 0)", 1)])
 def test_only_the_branch_of_this_python_counts(tmp_path: Path, branch: str, code: int) -> None:
-    work = f"import sys\nif sys.version_info {branch}:\n    def do(): import nowhere\nelse:\n    def do(): import json\n"
+    branches = ("    def do(): import nowhere", "else:", "    def do(): import json")
+    work = "\n".join(("import sys", f"if sys.version_info {branch}:", *branches, ""))
     assert _check(tmp_path, SOUND, work).returncode == code
