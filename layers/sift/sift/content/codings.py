@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
@@ -91,7 +92,7 @@ class _Identity:
         pass
 
 
-class _Members:
+class _Members(ABC):
     """A stream of members (gzip) or frames (zstd), each with a decompressor of its own."""
 
     def __init__(self, magics: tuple[bytes, ...]) -> None:
@@ -136,11 +137,13 @@ class _Members:
         self._member = self._open()
         return True
 
+    @abstractmethod
     def _open(self) -> Any:
-        raise NotImplementedError
+        """A decompressor for the next member."""
 
+    @abstractmethod
     def _inflate(self, data: bytes) -> Iterator[bytes]:
-        raise NotImplementedError
+        """What the member's next bytes unpack to."""
 
 
 class _Gzip(_Members):

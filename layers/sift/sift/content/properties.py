@@ -24,7 +24,7 @@ _PARTS = {
     ODP: "meta.xml",
     EPUB: "META-INF/container.xml",
 }
-# RuntimeError is a part with a password.
+# RuntimeError is a part with a password, NotImplementedError one in a compression that zipfile does not know.
 _UNREADABLE = (
     *(KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError),
     *(OSError, EOFError, zlib.error, TargetFailed),
@@ -54,16 +54,7 @@ def read_properties(body: bytes, media_type: str) -> dict[str, str]:
                 path = next((e.get("full-path", "") for e in root.iter("{*}rootfile")), "")
                 root = parse_xml(_read_part(archive, path))
                 root = next(root.iter("{*}metadata"), root)
-    except (
-        KeyError,
-        zipfile.BadZipFile,
-        NotImplementedError,
-        RuntimeError,
-        OSError,
-        EOFError,
-        zlib.error,
-        TargetFailed,
-    ):
+    except _UNREADABLE:
         # The text has been read; what it says of itself is worth no failure. RuntimeError is a part with a password.
         return {}
     return _fields(root)
