@@ -130,7 +130,7 @@ async def _play(course: Course) -> None:
     clock, store, blobs = _Clock(), _WatchedStore(course), MemoryBlobs()
     # Strict order of arrival: less fair than SQS, which looks at the groups of waiting messages.
     queue = MemoryQueue(clock)
-    advancer = Advancer(store, queue, blobs, MemoryBus(), clock)
+    advancer = Advancer(store, queue, blobs, MemoryBus(), clock, assembly=MemoryQueue(clock))
     limits = Limits(targets_per_job=LARGE, jobs_per_caller=1, retained_jobs=1, job_bytes=2**30, window=WINDOW)
     submitter = Submitter(store, queue, blobs, clock, Terms(1 + SMALLS, limits, 86_400))
 

@@ -93,6 +93,7 @@ class Deployment:
         self.store = DynamoStore(self.clients["dynamodb"], naming.ref("JobsTable"))
         self.dead_letters = SqsDeadLetters(self.clients["sqs"], naming.ref("FetchDeadLetterQueue"))
         self.blobs = S3Blobs(self.clients["s3"], naming.ref("ContentBucket"))
+        self.assembly = SqsQueue(self.clients["sqs"], naming.ref("AssembleQueue"))
         self.bus = EventBridgeBus(self.clients["events"], naming.ref("EventBus"))
         self.clock = SystemClock()
         self._numbers = itertools.count()
@@ -111,7 +112,7 @@ class Deployment:
 
     def advancer(self) -> Advancer:
         """As a process of its own has it."""
-        return Advancer(self.store, self.queue, self.blobs, self.bus, self.clock)
+        return Advancer(self.store, self.queue, self.blobs, self.bus, self.clock, assembly=self.assembly)
 
     def worker(self, most_seconds: float) -> Worker:
         """As a process of its own has it; each of its fetches takes up to so many seconds."""

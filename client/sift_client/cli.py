@@ -98,6 +98,9 @@ def make_parser(*, with_local: bool = True) -> argparse.ArgumentParser:
 
     results = _add(subparsers, "results", commands.run_results, "show a job's targets as they are now")
     _add_job(results)
+    results.add_argument(
+        "--file", metavar="FILE", help="save all outcomes of an ended job here, as gzip JSON Lines (.jsonl.gz)"
+    )
 
     jobs = _add(subparsers, "jobs", commands.run_jobs, "list jobs, newest first: yours, or as an admin others'")
     jobs.add_argument("--status", choices=get_args(JobStatus), help="only jobs of this status")

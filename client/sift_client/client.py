@@ -23,6 +23,9 @@ LONGEST_WAIT_S = 20
 #: A service that has not answered once is rather not there than restarting, and somebody may be waiting.
 FIRST_PATIENCE_S = 5.0
 
+#: The file of a job that was cancelled waits for the leases of what was under way, which last under two minutes.
+RESULTS_PATIENCE_S = 180.0
+
 _REPEATABLE = frozenset({429, 502, 503, 504})
 
 
@@ -211,6 +214,22 @@ class Sift:
             if not page["next"]:
                 return
             params["cursor"] = page["next"]
+
+    def results(self, job_id: str) -> bytes:
+        """All outcomes of an ended job as gzip JSON Lines: the slots as `targets` gives them with content, in submit
+        order. It is waited for while the service writes it, up to the patience after which calls give up."""
+        waited = 0.0
+        while True:
+            response = self._call("GET", f"/v1/jobs/{_segment(job_id)}/results")
+            if response.status_code != 202:
+                return response.content
+            pause = _seconds(response.headers.get("retry-after")) or 1.0
+            if waited + pause > max(self._patience_s, RESULTS_PATIENCE_S):
+                raise SiftConnectionError(
+                    f"the results file of {job_id} is still being written", "Ask for it again in a minute."
+                )
+            self._sleep(pause)
+            waited += pause
 
     def _json(
         self,

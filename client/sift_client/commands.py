@@ -12,6 +12,7 @@ from typing import Any
 
 from sift_client.client import Sift
 from sift_client.errors import SiftClientError
+from sift_client.files import write_file
 from sift_client.follow import Followed, Follower
 from sift_client.progress import open_progress
 from sift_client.shapes import Job, Target
@@ -98,9 +99,12 @@ def run_wait(args: argparse.Namespace) -> int:
 
 
 def run_results(args: argparse.Namespace) -> int:
-    """What there is so far: the table, or with --json one JSON line per target with its content."""
+    """What there is so far: the table, or with --json one JSON line per target with its content; with --file the
+    results file of a job that has ended."""
     with _connect(args) as client:
-        if args.json:
+        if args.file:
+            _save(Path(args.file), client.results(args.job))
+        elif args.json:
             for slot in client.targets(args.job, content=True):
                 print(json.dumps(slot, ensure_ascii=False))
         else:
@@ -210,6 +214,14 @@ def say_how_to_go_on(job_id: str) -> int:
     print(f"\nThe job goes on without you. To see it through: sift wait {job_id}", file=sys.stderr)
     print(f"To stop it: sift cancel {job_id}", file=sys.stderr)
     return EXIT_INTERRUPTED
+
+
+def _save(path: Path, body: bytes) -> None:
+    try:
+        write_file(path, body)
+    except OSError as error:
+        raise SiftClientError(f"{path} cannot be written: {error.strerror}", "Name another file.") from None
+    print(f"{path}: {len(body)} bytes; read it with: zcat {path} | jq", file=sys.stderr)
 
 
 def _connect(args: argparse.Namespace) -> Sift:

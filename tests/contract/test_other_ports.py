@@ -6,8 +6,19 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from sift import ids
-from sift.blobs.ports import REMOVE_BATCH, Blobs, content_key, job_prefix, segment_key
+from sift.blobs.ports import (
+    LEAST_PART,
+    REMOVE_BATCH,
+    Blobs,
+    UploadLost,
+    content_key,
+    job_prefix,
+    results_key,
+    segment_key,
+)
 from sift.events.ports import Bus
 from sift.messages import TargetMessage, decode
 
@@ -93,5 +104,46 @@ def test_blobs_are_removed_and_removing_them_again_does_no_harm(blobs: Blobs) ->
         assert not await blobs.remove(job_prefix(JOB))
         assert {await blobs.get(key) for key in mine} == {None}
         assert {await blobs.get(key) for key in others} == {b"x"}
+
+    asyncio.run(story())
+
+
+RESULT = results_key(JOB, "a")
+
+
+def test_an_upload_is_seen_when_it_is_complete(blobs: Any) -> None:
+    async def story() -> None:
+        parts = [bytes(LEAST_PART), b"the end"]
+        upload = await blobs.begin_upload(RESULT, "application/gzip")
+        tags = [await blobs.put_part(RESULT, upload, number, body) for number, body in enumerate(parts, 1)]
+        assert not await blobs.exists(RESULT)
+        assert await blobs.get(RESULT) is None
+        assert await blobs.put_part(RESULT, upload, 1, parts[0]) == tags[0], "the same bytes have the same tag"
+        await blobs.complete_upload(RESULT, upload, tags)
+        assert await blobs.exists(RESULT)
+        assert await blobs.get(RESULT) == b"".join(parts)
+        await blobs.abort_upload(RESULT, upload)  # it is over: nothing to drop, and no error
+        with pytest.raises(UploadLost):
+            await blobs.put_part(RESULT, upload, 3, b"late")
+        assert not await blobs.remove(job_prefix(JOB))
+        assert not await blobs.exists(RESULT)
+
+    asyncio.run(story())
+
+
+def test_an_upload_that_is_not_what_was_said_is_lost(blobs: Any) -> None:
+    async def story() -> None:
+        upload = await blobs.begin_upload(RESULT, "application/gzip")
+        old = await blobs.put_part(RESULT, upload, 1, b"first")
+        new = await blobs.put_part(RESULT, upload, 1, b"another wrote here")
+        small = await blobs.put_part(RESULT, upload, 2, b"x")
+        with pytest.raises(UploadLost):
+            await blobs.complete_upload(RESULT, upload, [old])
+        with pytest.raises(UploadLost):
+            await blobs.complete_upload(RESULT, upload, [new, small])  # only the last part may be small
+        await blobs.abort_upload(RESULT, upload)
+        with pytest.raises(UploadLost):
+            await blobs.complete_upload(RESULT, upload, [new])
+        assert not await blobs.exists(RESULT)
 
     asyncio.run(story())

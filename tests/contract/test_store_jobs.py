@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any
 
 from sift import ids
+from sift.assembly import Assembly
 from sift.identity import Identity, KeyRecord
 from sift.jobs import Flight
 from sift.store.ports import CapReached, Committed, Duplicate, Outcome, Segment, Spec, Store
@@ -428,5 +429,31 @@ def test_many_jobs_are_read_at_once_in_the_order_asked(store: Store) -> None:
         assert found[0] == (made[-1].meta, made[-1].state)
         assert await store.get_meta(asked[0]) == made[-1].meta
         assert await store.get_jobs([]) == []
+
+    asyncio.run(story())
+
+
+def test_how_far_a_results_file_has_come_is_changed_by_one_at_a_time(store: Store) -> None:
+    async def story() -> None:
+        job_id = ids.new_job_id(NOW)
+        assert await store.get_assembly(job_id) is None
+        begun = Assembly(job_id, "a1", {3: Flight(NOW, 2, NOW - 5), 7: Flight(NOW)}, NOW, NOW // 1000 + 60)
+        assert await store.put_assembly(begun)
+        assert not await store.put_assembly(dataclasses.replace(begun, attempt="a2")), "it is begun once"
+        assert await store.get_assembly(job_id) == begun
+        grown = dataclasses.replace(begun, next_index=9, parts=('"x"',), upload="u", size=5, revision=1)
+        assert await store.put_assembly(grown)
+        assert not await store.put_assembly(dataclasses.replace(grown, upload="other")), "it has moved"
+        assert not await store.put_assembly(dataclasses.replace(grown, revision=3)), "one revision after the other"
+        assert await store.get_assembly(job_id) == grown
+        done = dataclasses.replace(grown, done=True, restarts=1, revision=2)
+        races = [store.put_assembly(dataclasses.replace(done, size=n)) for n in range(5)]
+        assert (await asyncio.gather(*races)).count(True) == 1
+        await store.remove_assembly(job_id)
+        assert await store.get_assembly(job_id) is None
+        assert not await store.put_assembly(dataclasses.replace(done, revision=3)), "what is gone stays so"
+        assert await store.put_assembly(begun)
+        await store.remove_job(job_id)
+        assert await store.get_assembly(job_id) is None
 
     asyncio.run(story())

@@ -81,6 +81,7 @@ def keys_of_the_code() -> set[tuple[str, str]]:
         "state": (job,),
         "segment": (job, "<segment>"),
         "outcome": (job, 0),
+        "assembly": (job,),
         "api_key": ("<key id>",),
         "listed_key": ("<key id>",),
     }

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
+from sift.api.views import line
 from sift.services.advance import Advancer
+from sift.services.assemble import Assembler
 from sift.services.control import Controller
 from sift.services.purge import Purger
 from sift.services.read import Reader
+from sift.services.results import Results
 from sift.services.retry import Retrier
 from sift.services.submit import Submitter, Terms
 from sift.services.sweep import Report, Sweeper
 from sift.services.work import Received, Worker
-from tests.simulation.backend import VISIBILITY_SECONDS, target_of
+from tests.simulation.backend import PART_BYTES, VISIBILITY_SECONDS, target_of
 from tests.simulation.processes import Process
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
 WORKER_SECONDS = 90
+ASSEMBLE_SECONDS = 120
 SWEEP_SECONDS = 55
 API_SECONDS = 29
 
@@ -66,7 +71,7 @@ class WorkerProcess(Process):
             dead_letters=self.port("dead_letters", backend.dead_letters),
             blobs=blobs,
             clock=self,
-            advancer=Advancer(store, queue, blobs, bus, self),
+            advancer=Advancer(store, queue, blobs, bus, self, assembly=self.port("assembly", backend.assembly)),
             fetch=world.site.fetch_for(self),
             lease_seconds=world.scenario.lease,
             random_source=world.rng,
@@ -90,7 +95,7 @@ class SweeperProcess(Process):
             store,
             queue,
             self,
-            Advancer(store, queue, blobs, bus, self),
+            Advancer(store, queue, blobs, bus, self, assembly=self.port("assembly", backend.assembly)),
             Purger(store, blobs, self),
             visibility_seconds=VISIBILITY_SECONDS,
         )
@@ -109,11 +114,53 @@ class ApiProcess(Process):
         backend = world.backend
         store, queue = self.port("store", backend.store), self.port("queue", backend.queue)
         blobs, bus = self.port("blobs", backend.blobs), self.port("bus", backend.bus)
-        advancer = Advancer(store, queue, blobs, bus, self)
+        assembly = self.port("assembly", backend.assembly)
+        advancer = Advancer(store, queue, blobs, bus, self, assembly=assembly)
         self.submitter = Submitter(store, queue, blobs, self, terms)
         self.reader = Reader(store, advancer, self)
         self.controller = Controller(self.reader, advancer, store, self)
         self.retrier = Retrier(self.reader, self.submitter)
+        self.results = Results(self.reader, store, assembly, self)
+
+
+class AssemblerProcess(Process):
+    """An execution environment of functions/assemble."""
+
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__(world, name)
+        backend = world.backend
+        store, queue = self.port("store", backend.store), self.port("queue", backend.queue)
+        blobs, assembly = self.port("blobs", backend.blobs), self.port("assembly", backend.assembly)
+        advancer = Advancer(store, queue, blobs, self.port("bus", backend.bus), self, assembly=assembly)
+        reader = Reader(store, advancer, self)
+        self.assembler = Assembler(
+            store, assembly, blobs, self, reader.segment, functools.partial(line, blobs=blobs), part_bytes=PART_BYTES
+        )
+
+    async def run(self, received: Received) -> list[str]:
+        loop = self.world.loop
+        # Now and then there is time for a step or two only.
+        end = loop.time() + self.world.rng.choice([ASSEMBLE_SECONDS, ASSEMBLE_SECONDS, 61])
+        return await self.assembler.run_batch([received], lambda: end - loop.time())
+
+
+async def assemble(world: World, number: int) -> None:
+    """One of the pollers of the results files' queue."""
+    process, lives, idle = AssemblerProcess(world, f"assembler{number}"), 1, 0.0
+    while True:
+        received = world.backend.receive_assembly()
+        if received is None:
+            idle = min(20.0, idle * 2 + 0.3) if world.calm else world.rng.uniform(0.1, 2)
+            await asyncio.sleep(idle)
+            continue
+        idle = 0.0
+        if not process.free:
+            lives += 1
+            process = AssemblerProcess(world, f"assembler{number}.{lives}")
+        world.note(process.name, f"receives {received.body}")
+        ending, kept = await process.invoke(process.run(received), ASSEMBLE_SECONDS)
+        if ending == "returned" and not kept and (world.calm or world.rng.random() >= world.scenario.lost_deletes):
+            world.backend.assembly.delete(received.receipt)
 
 
 async def work(world: World, number: int) -> None:

@@ -16,6 +16,9 @@ from sift.store.memory import MemoryStore
 from sift.store.ports import Segment, Submission
 
 VISIBILITY_SECONDS = 540
+ASSEMBLE_VISIBILITY_SECONDS = 720
+#: The least part of an upload: small, so that files of a few targets have several.
+PART_BYTES = 20_000
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -34,7 +37,8 @@ class MemoryBackend:
         self.store: Any = MemoryStore()
         self.queue: Any = MemoryQueue(clock, VISIBILITY_SECONDS)
         self.dead_letters: Any = self.queue
-        self.blobs: Any = MemoryBlobs()
+        self.blobs: Any = MemoryBlobs(PART_BYTES)
+        self.assembly: Any = MemoryQueue(clock, ASSEMBLE_VISIBILITY_SECONDS)
         self.bus: Any = MemoryBus()
         self._ahead: dict[str, list[Segment]] = {}
 
@@ -94,6 +98,20 @@ class MemoryBackend:
 
     def lose_all(self) -> None:
         self.queue.waiting.clear()
+        self.assembly.waiting.clear()
+
+    # the queue of the results files
+
+    def receive_assembly(self) -> Received | None:
+        """One visible message."""
+        now = self._clock.now_ms()
+        ready = [receipt for receipt, message in self.assembly.waiting.items() if message.visible_at <= now]
+        if not ready:
+            return None
+        receipt = self._rng.choice(ready)
+        message = self.assembly.waiting[receipt]
+        message.visible_at = now + ASSEMBLE_VISIBILITY_SECONDS * 1000
+        return Received(receipt, receipt, message.body)
 
     def close(self) -> None:
         """There is nothing to give back."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sift.jobs import State
 from sift.store.ports import CapReached
+from tests.simulation.files import Files
 from tests.simulation.invariants import (
     ACTIVE,
     ENDED,
@@ -30,6 +31,7 @@ class Checker:
     def __init__(self, world: World) -> None:
         self._world = world
         self.ledger = Ledger()
+        self.files = Files(world)
         self._seen: dict[str, State] = {}
 
     # after each effect
@@ -41,6 +43,7 @@ class Checker:
             self._states(effect)
             self._sets()
             self._records()
+            self.files.step()
         self._calls(effect, answer)
 
     def _states(self, effect: Effect) -> None:

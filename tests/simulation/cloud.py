@@ -191,6 +191,7 @@ class AwsBackend(MemoryBackend):
 
     def lose_all(self) -> None:
         self._messages().clear()
+        self.assembly.waiting.clear()
 
     def close(self) -> None:
         for patch in self._times:
@@ -207,6 +208,8 @@ def _decode(key: tuple[str, str], wire: Any) -> Any:
     }  # fmt: skip
     if sk in readers:
         return readers[sk](item)
+    if sk == "RESULTS":
+        return codec.assembly_from(item)
     if sk.startswith("T#"):
         return codec.outcome_from(item)
     return set(item.get("ids", ())) if sk in {"LIVE", "OUTBOX", "REMOVE"} else item.get("expires_at")
@@ -223,6 +226,8 @@ def _place(mirror: MemoryStore, key: tuple[str, str], value: Any) -> None:
         mirror.idempotency[rest] = value
     elif sk == "SPECS":
         mirror.segments[rest.split("#")[0], value.number] = value
+    elif sk == "RESULTS":
+        mirror.assemblies[rest] = value
     elif sk.startswith("T#"):
         mirror.outcomes[rest.split("#")[0], value.index] = value
     elif kind == "CALLER" and sk == "LIVE":

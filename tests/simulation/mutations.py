@@ -13,6 +13,8 @@ SWEEP = "services/sweep.py"
 SUBMIT = "services/submit.py"
 CONTROL = "services/control.py"
 READ = "services/read.py"
+ASSEMBLE = "services/assemble.py"
+ASSEMBLIES = "store/assemblies.py"
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Mutation:
 
     @property
     def aws(self) -> bool:
-        return self.file in {REQUESTS, DYNAMO}
+        return self.file in {REQUESTS, DYNAMO, ASSEMBLIES}
 
 
 def _one(name: str, file: str, before: str, after: str) -> Mutation:
@@ -156,4 +158,19 @@ MUTATIONS = (
         "        return found\n\n    async def jobs",
         "        await self._advancer.advance(job_id)\n        return found\n\n    async def jobs",
     ),
+    # results files
+    _one("results file: of other outcomes in each part", ASSEMBLE, "dataclasses.replace(state, flight=seen.flight)", "state"),
+    _one("results file: begun while leases run", ASSEMBLE, "if wait := self._last_lease(state):", "if wait := 0:"),
+    _one("results file: told before it is there", ASSEMBLE, "await self._bucket.put(seen.key, body, MEDIA_TYPE)\n", "pass\n"),
+    _one("results file: not completed", ASSEMBLE, "                await self._bucket.complete_upload(seen.key, upload, grown.parts)\n", "                pass\n"),
+    _one("results file: parts recorded whatever came between", STORE, "if assembly.revision != (0 if held is None else held.revision + 1):", "if False:"),
+    _one(
+        "results file: parts recorded whatever came between (DynamoDB)", ASSEMBLIES,
+        'request["ConditionExpression"] = "revision = :before"', 'request["ConditionExpression"] = "revision <> :before OR revision = :before"',
+    ),
+    _one("results file: complete and not known to be", ASSEMBLE, "if not await self._bucket.exists(seen.key):", "if True:"),
+    _one("results file: of a deleted job stays", ASSEMBLE, "        await self._bucket.remove(results_prefix(job_id))\n", ""),
+    _one("results file: nobody is asked for it", ADVANCE, "if not await self._assembly.send([AssemblyMessage(job_id)]):", "if False:"),
+    _one("results file: not asked for again", "services/results.py", "if self._clock.now_ms() - last_seen > QUIET_MS:", "if False:"),
+    _one("results file: an upload that is lost is not written anew", ASSEMBLE, "                await self._restart(seen)\n                return\n", "                return\n"),
 )  # fmt: skip

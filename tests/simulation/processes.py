@@ -33,6 +33,7 @@ READS = (
     "caller_live",
     "visible",
     "link",
+    "exists",
 )
 
 Ending = Literal["returned", "raised", "died", "timeout"]

@@ -13,11 +13,13 @@ from typing import Any
 from unittest import mock
 
 from sift import ids
+from sift.blobs.ports import UploadLost
 from sift.errors import Unavailable
 from sift.identity import Identity, Limits
+from sift.services import assemble as assembling
 from sift.services import submit
 from sift.services.submit import Terms
-from tests.simulation.actors import ApiProcess, sweep_every_minute, work
+from tests.simulation.actors import ApiProcess, assemble, sweep_every_minute, work
 from tests.simulation.backend import MemoryBackend
 from tests.simulation.checker import Checker
 from tests.simulation.clients import Client, Work
@@ -108,7 +110,7 @@ class World:
 
         async def arrive() -> None:
             await asyncio.sleep(seconds)
-            with contextlib.suppress(Unavailable):  # nobody is there to be told
+            with contextlib.suppress(Unavailable, UploadLost):  # nobody is there to be told
                 await effect.take(remark)
 
         self.spawn(arrive())
@@ -189,6 +191,7 @@ class World:
         patches = [
             mock.patch.object(ids, "secrets", secrets),
             mock.patch.object(submit, "secrets", secrets),
+            mock.patch.object(assembling, "secrets", secrets),
             mock.patch.object(submit, "JOBS_PER_SHARD", scenario.jobs_per_shard),
             mock.patch.object(submit, "COMMIT_SEGMENTS", 0 if scenario.written_ahead else submit.COMMIT_SEGMENTS),
             mock.patch.object(submit, "SEGMENT_INLINE_BYTES", 0 if scenario.targets_in_bucket else 300_000),
@@ -229,6 +232,8 @@ class World:
         for number in range(self.scenario.workers):
             self.spawn(work(self, number + 1))
         self.spawn(sweep_every_minute(self))
+        for number in range(2):
+            self.spawn(assemble(self, number + 1))
         for client in self._clients():
             self.spawn(client.run())
         await asyncio.sleep(self.scenario.chaos)
@@ -240,6 +245,7 @@ class World:
         self.workers_stopped = self.scenario.quiet is Quiet.NO_WORKERS
         await self._wind_down()
         await asyncio.sleep(200)
+        await self.checker.files.at_the_end()
         self.checker.at_the_end()
 
     async def _wind_down(self) -> None:
@@ -263,6 +269,16 @@ class World:
             if not live and self.loop.time() > limit:
                 raise Broken("7 liveness", f"left for the sweeper: {view.outboxes}, {view.removing}")
             await asyncio.sleep(60)
+
+    async def ask_for_file(self, job_id: str) -> None:
+        """As the caller of the job would."""
+        api, meta = self.api(), self.backend.view().metas[job_id]
+        person = Identity(meta.identity["tenant"], meta.identity["actor"], meta.identity["key_id"])
+        await api.invoke(api.results.find(person, job_id), 29)
+
+    async def pause(self, seconds: float) -> None:
+        """Time passes."""
+        await asyncio.sleep(seconds)
 
     def _at_worst(self, job_id: str) -> int:
         """Seconds that a job's targets may take, one after another."""

@@ -28,7 +28,9 @@ def visibility_outlasts_lease_and_function(template: Template) -> Iterator[str]:
         timeout, visibility = function["Timeout"], queue_properties.get("VisibilityTimeout", 30)
         if visibility < VISIBILITY_FACTOR * timeout:
             yield f"{queue}: visibility {visibility} is under {VISIBILITY_FACTOR} times {timeout} of {name}"
-        lease = int(variables(function).get("LEASE_SECONDS", 0))
+        if "LEASE_SECONDS" not in variables(function):
+            continue  # it takes no targets, and holds no leases
+        lease = int(variables(function)["LEASE_SECONDS"])
         if not timeout < lease < visibility:
             yield f"{name}: not timeout {timeout} < lease {lease} < visibility {visibility}"
         for other, settings in functions(template).items():
@@ -45,8 +47,13 @@ def batches_report_partial_failures(template: Template) -> Iterator[str]:
 
 
 def both_caps_follow_fetch_concurrency(template: Template) -> Iterator[str]:
-    """Reservation and MaximumConcurrency are FetchConcurrency where AWS allows them, and one always holds."""
-    for name, function, mapping, _, _ in _mappings(template):
+    """Reservation and MaximumConcurrency are FetchConcurrency where AWS allows them, and one always holds; for the
+    mappings of other queues, a fixed maximum does."""
+    for name, function, mapping, queue, _ in _mappings(template):
+        if queue != "FetchQueue":
+            if mapping.get("ScalingConfig", {}).get("MaximumConcurrency", 0) < 2:
+                yield f"{name}: nothing holds how many run at once"
+            continue
         for cap in ("1", "2", "7", "1000"):
             for reserve in ("true", "false"):
                 chosen = {"FetchConcurrency": cap, "ReserveConcurrency": reserve}

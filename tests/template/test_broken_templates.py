@@ -34,6 +34,7 @@ BREAKS: dict[Rule, list[tuple[str, Any, str]]] = {
         ("Queue.VisibilityTimeout", 900, "is told"),
         ("Fetch.Timeout", 100, "not timeout 100"),
         ("Fetch.Environment.Variables.LEASE_SECONDS", "540", "lease 540"),
+        ("AssembleQueue.Properties.VisibilityTimeout", 719, "under 6"),
     ],
     flow.batches_report_partial_failures: [("Mapping.FunctionResponseTypes", ABSENT, "partial")],
     flow.both_caps_follow_fetch_concurrency: [
@@ -41,8 +42,12 @@ BREAKS: dict[Rule, list[tuple[str, Any, str]]] = {
         ("Mapping.ScalingConfig", ABSENT, "maximum is None"),
         ("Mapping.ScalingConfig", {"MaximumConcurrency": {"Ref": "FetchConcurrency"}}, "maximum is 1"),
         ("/Rules", {}, "nothing holds the cap"),
+        ("AssembleFunction.Properties.Events.Queue.Properties.ScalingConfig", ABSENT, "nothing holds how many"),
     ],
-    flow.loops_are_allowed: [("Fetch.RecursiveLoop", "Terminate", "RecursiveLoop")],
+    flow.loops_are_allowed: [
+        ("Fetch.RecursiveLoop", "Terminate", "RecursiveLoop"),
+        ("AssembleFunction.Properties.RecursiveLoop", ABSENT, "AssembleFunction"),
+    ],
     flow.queues_have_watched_dead_letter_queues: [
         ("Queue.RedrivePolicy", ABSENT, "no dead"),
         ("FetchDeadLetterAlarm", ABSENT, "no alarm"),

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from sift.api.models import FetchRequest, JobRequest
+from sift.assembly import decode as decode_assembly
 from sift.ids import is_job_id
 from sift.messages import decode
 from tests.template.document import ROOT, Template, events, functions
@@ -70,6 +71,12 @@ def test_batch_holds_targets_and_one_message_that_is_none() -> None:
         decode(broken["body"])
     for record in [*sound, broken]:
         assert record["md5OfBody"] == hashlib.md5(record["body"].encode()).hexdigest()
+
+
+def test_a_results_file_is_asked_for_by_the_id_of_its_job() -> None:
+    (record,) = _read(ROOT / "events" / "assemble-job.json")["Records"]
+    assert decode_assembly(record["body"]).job_id == record["attributes"]["MessageGroupId"]
+    assert record["md5OfBody"] == hashlib.md5(record["body"].encode()).hexdigest()
 
 
 def test_tick_comes_from_a_schedule() -> None:

@@ -16,6 +16,7 @@ from tests.template.document import ROOT, Template, evaluate, events, functions,
 FUNCTIONS = {
     "ApiFunction": "ApiSettings", "FetchFunction": "FetchSettings",
     "FetchNowFunction": "FetchNowSettings", "SweepFunction": "SweepSettings",
+    "AssembleFunction": "AssembleSettings",
 }  # fmt: skip
 # Powertools' Logger reads these by itself.
 READ_BY_POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL", "POWERTOOLS_METRICS_NAMESPACE"}
@@ -41,6 +42,7 @@ def test_each_trigger_is_there(template: Template) -> None:
         "GET /docs",
         "POST /v1/jobs",
         "GET /v1/jobs/{id}",
+        "GET /v1/jobs/{id}/results",
         "GET /v1/jobs/{id}/targets",
         "GET /v1/jobs/{id}/targets/{index}",
         "GET /v1/jobs/{id}/targets/{index}/content",
@@ -54,6 +56,7 @@ def test_each_trigger_is_there(template: Template) -> None:
     now = events(found["FetchNowFunction"], "HttpApi")
     assert [f"{event['Method']} {event['Path']}" for event in now] == ["POST /v1/fetch"]
     assert [target(event["Queue"]) for event in events(found["FetchFunction"], "SQS")] == ["FetchQueue"]
+    assert [target(event["Queue"]) for event in events(found["AssembleFunction"], "SQS")] == ["AssembleQueue"]
     assert len(events(found["SweepFunction"], "Schedule")) == 1
 
 

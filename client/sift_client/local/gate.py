@@ -11,6 +11,7 @@ from typing import Any
 from sift_client.local.calls import Answer, Environ, Refusal, answer_refusal, call, read_body
 from sift_client.local.sizes import measure_event, measure_message
 from sift_client.local.tablegate import TableGate
+from sift_client.local.uploads import refuse_lost_upload
 
 MESSAGE_BYTES = 1024 * 1024  # SQS quotas: a message, and all messages of a batch together
 EVENTS_BYTES = 1024 * 1024  # EventBridge quotas: all entries of one PutEvents together
@@ -58,7 +59,8 @@ class Gate:
         except Refusal as refusal:
             return answer_refusal(refusal)
         with self._locks["s3"]:
-            return call(self._application, environ)
+            lost = refuse_lost_upload(environ, self._account)
+            return lost or call(self._application, environ)
 
     def _serve_queue(self, environ: Environ, operation: str, body: bytes) -> Answer:
         request = json.loads(body or b"{}")

@@ -27,9 +27,11 @@ from sift.targets import Content, FetchOptions
 
 # What one function alone needs is imported where it is put together: each cold start pays for its own.
 if TYPE_CHECKING:
+    from sift.services.assemble import Assembler
     from sift.services.control import Controller
     from sift.services.credentials import Authenticator
     from sift.services.read import Reader
+    from sift.services.results import Results
     from sift.services.retry import Retrier
     from sift.services.submit import Submitter
     from sift.services.sweep import Sweeper
@@ -86,6 +88,7 @@ class Api:
     reader: Reader
     controller: Controller
     retrier: Retrier
+    results: Results
     blobs: S3Blobs
 
 
@@ -116,7 +119,12 @@ def _store(config: settings.Settings) -> DynamoStore:
 def _advancer(config: settings.Settings, store: DynamoStore) -> Advancer:
     queue = SqsQueue(_Lazy("sqs"), config.fetch_queue_url)
     bus = EventBridgeBus(_Lazy("events"), config.event_bus_name)
-    return Advancer(store, queue, S3Blobs(_Lazy("s3"), config.bucket_name), bus, SystemClock())
+    blobs = S3Blobs(_Lazy("s3"), config.bucket_name)
+    return Advancer(store, queue, blobs, bus, SystemClock(), assembly=_assembly_queue(config))
+
+
+def _assembly_queue(config: settings.Settings) -> SqsQueue:
+    return SqsQueue(_Lazy("sqs"), config.assemble_queue_url)
 
 
 def _authenticator(config: settings.CallerSettings, store: DynamoStore) -> Authenticator:
@@ -142,6 +150,7 @@ def api() -> Api:
     from sift.identity import Limits
     from sift.services.control import Controller
     from sift.services.read import Reader
+    from sift.services.results import Results
     from sift.services.retry import Retrier
     from sift.services.submit import Submitter, Terms
 
@@ -166,6 +175,7 @@ def api() -> Api:
         reader=reader,
         controller=Controller(reader, advancer, store, clock),
         retrier=Retrier(reader, submitter),
+        results=Results(reader, store, _assembly_queue(config), clock),
         blobs=blobs,
     )
 
@@ -227,6 +237,19 @@ def fetch_now() -> FetchNow:
         fetch=_pipeline(config).run,
         blobs=S3Blobs(_Lazy("s3"), config.bucket_name),
     )
+
+
+@functools.cache
+def assembler() -> Assembler:
+    """The assembler of functions/assemble."""
+    from sift.api.views import line  # a line is what the API answers with
+    from sift.services.assemble import Assembler
+    from sift.services.read import Reader
+
+    config = settings.load(settings.AssembleSettings, os.environ)
+    store, blobs, clock = _store(config), S3Blobs(_Lazy("s3"), config.bucket_name), SystemClock()
+    reader = Reader(store, _advancer(config, store), clock)
+    return Assembler(store, _assembly_queue(config), blobs, clock, reader.segment, functools.partial(line, blobs=blobs))
 
 
 @functools.cache

@@ -25,6 +25,7 @@ class Settings(BaseModel):
     table_name: str = Field(min_length=1)
     bucket_name: str = Field(min_length=1)
     fetch_queue_url: str = Field(min_length=1)
+    assemble_queue_url: str = Field(min_length=1)
     event_bus_name: str = Field(min_length=1)
 
 
@@ -127,6 +128,10 @@ class FetchSettings(ContentSettings):
 
 class FetchNowSettings(ContentSettings, CallerSettings):
     """functions/fetch_now."""
+
+
+class AssembleSettings(Settings):
+    """functions/assemble."""
 
 
 class SweepSettings(Settings):

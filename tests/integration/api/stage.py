@@ -8,7 +8,7 @@ import copy
 import importlib.util
 import itertools
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -36,6 +36,8 @@ from sift_client.local.planner import make_blueprint
 ROOT = Path(__file__).parents[3]
 #: A Lambda answer may have this many bytes (Lambda quotas: invocation payload, synchronous).
 LAMBDA_BYTES = 6_291_556
+#: What an event source mapping calls the fields of a message.
+MESSAGE_FIELDS = {"messageId": "MessageId", "receiptHandle": "ReceiptHandle", "body": "Body"}
 _numbers = itertools.count()
 
 
@@ -65,7 +67,7 @@ def forget_process() -> None:
 
 
 def forget_services() -> None:
-    for cached in (bootstrap.api, bootstrap.worker, bootstrap.fetch_now, bootstrap.sweeper):
+    for cached in (bootstrap.api, bootstrap.worker, bootstrap.fetch_now, bootstrap.sweeper, bootstrap.assembler):
         cached.cache_clear()
 
 
@@ -78,7 +80,7 @@ class Deployment:
         naming = Naming(document, "api", self.cloud.account, self.cloud.url, "http://127.0.0.1:9")
         self.blueprint: Blueprint = make_blueprint(document, naming)
         self.cloud.provision(self.blueprint)
-        self.functions = {name: load_function(name) for name in ("api", "fetch", "fetch_now", "sweep")}
+        self.functions = {name: load_function(name) for name in ("api", "fetch", "fetch_now", "sweep", "assemble")}
 
     def client(self, service: str) -> Any:
         return self.cloud.client(service)
@@ -128,12 +130,14 @@ class Stage:
         del attributes["RedrivePolicy"]
         self.queue_url: str = sqs.create_queue(QueueName=f"fetch-{number}", Attributes=attributes)["QueueUrl"]
         self.dead_url: str = sqs.create_queue(QueueName=f"dead-{number}")["QueueUrl"]
+        self.assemble_url: str = sqs.create_queue(QueueName=f"assemble-{number}")["QueueUrl"]
         self.environ: dict[str, str] = {}
-        for name in ("ApiFunction", "FetchFunction", "FetchNowFunction", "SweepFunction"):
+        for name in ("ApiFunction", "FetchFunction", "FetchNowFunction", "SweepFunction", "AssembleFunction"):
             self.environ |= blueprint.functions[name].environment
         self.environ |= {
             "TABLE_NAME": self.table,
             "FETCH_QUEUE_URL": self.queue_url,
+            "ASSEMBLE_QUEUE_URL": self.assemble_url,
             "FETCH_DEAD_LETTER_QUEUE_URL": self.dead_url,
             "AWS_ENDPOINT_URL": deployment.cloud.url,
             "AWS_ACCESS_KEY_ID": "local",
@@ -193,7 +197,8 @@ class Stage:
     # what happens behind it
 
     def advancer(self, clock: Clock | None = None) -> Advancer:
-        return Advancer(self.store, self.queue, self.blobs, self.bus, clock or SystemClock())
+        assembly = SqsQueue(self.deployment.client("sqs"), self.assemble_url)
+        return Advancer(self.store, self.queue, self.blobs, self.bus, clock or SystemClock(), assembly=assembly)
 
     def worker(self, fetch: Callable[..., Awaitable[Content]]) -> Worker:
         return Worker(
@@ -218,6 +223,28 @@ class Stage:
             assert kept == []
             for message in messages[: len(batch)]:
                 sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=message["ReceiptHandle"])
+
+    def assemble(self, seconds: Sequence[float] = (), most: int = 1_000) -> list[str]:
+        """The function of the results files, until its queue is empty or it ran `most` times; the ids of the messages
+        that it kept. `seconds` are left when it looks at its time, one after another; then there is enough."""
+        left = iter(seconds)
+        clock = context()
+        clock.get_remaining_time_in_millis = lambda: next(left, 120.0) * 1000
+        sqs = self.deployment.client("sqs")
+        kept: list[str] = []
+        for _ in range(most):
+            messages = sqs.receive_message(QueueUrl=self.assemble_url).get("Messages", [])
+            if not messages:
+                break
+            record = read_event("assemble-job")["Records"][0]
+            message = messages[0]
+            record |= {name: message[key] for name, key in MESSAGE_FIELDS.items()}
+            answer = self.deployment.functions["assemble"].lambda_handler({"Records": [record]}, clock)
+            failures = [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+            kept += failures
+            if not failures:
+                sqs.delete_message(QueueUrl=self.assemble_url, ReceiptHandle=message["ReceiptHandle"])
+        return kept
 
     def state(self, job_id: str) -> State:
         state = asyncio.run(self.store.get_state(job_id))

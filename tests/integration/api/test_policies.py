@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 import string
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 
 from sift import aws
+from sift.assembly import AssemblyMessage
+from sift.clock import SystemClock
 from sift.errors import TargetBusy, TargetFailed
 from sift.services.sweep import QUIET_MS
 from sift.store import keys, requests
@@ -31,6 +34,8 @@ CALLS = {
     "list_objects_v2": "s3:ListBucket", "delete_objects": "s3:DeleteObject", "send_message": "sqs:SendMessage",
     "send_message_batch": "sqs:SendMessage", "change_message_visibility": "sqs:ChangeMessageVisibility",
     "change_message_visibility_batch": "sqs:ChangeMessageVisibility",
+    "create_multipart_upload": "s3:PutObject", "upload_part": "s3:PutObject",
+    "complete_multipart_upload": "s3:PutObject", "abort_multipart_upload": "s3:AbortMultipartUpload", "head_object": "s3:GetObject",
     "get_queue_attributes": "sqs:GetQueueAttributes", "put_events": "events:PutEvents",
 }  # fmt: skip
 
@@ -44,6 +49,9 @@ NOT_CALLED = {
     ("FetchNowFunction", ("s3:GetObject", "ContentBucket")): "a presigned link has the rights of its maker",
     ("ApiFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
     ("FetchFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
+    ("AssembleFunction", ("sqs:ReceiveMessage", "AssembleQueue")): "the mapping polls with this role",
+    ("AssembleFunction", ("sqs:DeleteMessage", "AssembleQueue")): "the mapping deletes with this role",
+    ("AssembleFunction", ("sqs:GetQueueAttributes", "AssembleQueue")): "the mapping asks with this role",
 }
 
 
@@ -97,6 +105,7 @@ class Recorder:
             environ["TABLE_NAME"]: "JobsTable",
             environ["BUCKET_NAME"]: "ContentBucket",
             environ["FETCH_QUEUE_URL"]: "FetchQueue",
+            environ["ASSEMBLE_QUEUE_URL"]: "AssembleQueue",
             environ["FETCH_DEAD_LETTER_QUEUE_URL"]: "FetchDeadLetterQueue",
             environ["EVENT_BUS_NAME"]: "EventBus",
         }
@@ -198,6 +207,7 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
     ask("GET", f"/v1/jobs/{mixed}/targets/0", 200)
     assert stage.state(failed).status == "failed"
     assert len(stage.state(cut).flight) == 2, "the window is topped up from the bucket"
+    ask("GET", f"/v1/jobs/{failed}/results", 202)
     large = submit(*(f"https://example.com/{number}" for number in range(8_100)))
     for job_id in (mixed, large):
         ask("POST", f"/v1/jobs/{job_id}/cancel", 200)
@@ -208,6 +218,52 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
     stage.deployment.client("dynamodb").update_item(TableName=stage.table, **due)
     later(monkeypatch, QUIET_MS)
     sweep()
+    caller = stage.key
+    assemble_all(stage, recorder)
+    stage.key = caller
+    ask("GET", f"/v1/jobs/{failed}/results", 303)
+
+
+def assemble_all(stage: Stage, recorder: Recorder) -> None:
+    """Results files with all that may happen to them: parts, no time left, a wait for a lease, an upload that is lost,
+    a job that is deleted meanwhile."""
+    noise = random.Random(5)
+    bucket = {"Bucket": stage.environ["BUCKET_NAME"]}
+    s3 = stage.deployment.client("s3")
+
+    def assemble(kept: int = 0, **values: Any) -> None:
+        with recorder.running("AssembleFunction"):
+            assert len(stage.assemble(**values)) == kept
+
+    assemble()
+    urls = [f"https://example.com/vast/{number}" for number in range(10)]
+    vast: dict[str, Content | Exception] = {url: Content(noise.randbytes(700_000), "image/png") for url in urls}
+    in_parts = stage.submit(*urls, window=10)
+    stage.work(vast)
+    assemble(seconds=[120.0, 10.0], most=1)
+    (upload,) = s3.list_multipart_uploads(**bucket)["Uploads"]
+    s3.abort_multipart_upload(**bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+    assemble()
+    assert stage.get(f"/v1/jobs/{in_parts}/results").status == 303
+    stage.request("DELETE", f"/v1/jobs/{in_parts}")
+    message = AssemblyMessage(in_parts).encode()  # as if it came once more
+    stage.deployment.client("sqs").send_message(QueueUrl=stage.assemble_url, MessageBody=message)
+    assemble()
+    again = stage.request("POST", "/v1/jobs", {"targets": [{"url": url} for url in urls], "fresh": True}).json["id"]
+    stage.work(vast)
+    assemble(seconds=[120.0, 10.0], most=1)
+    stage.request("DELETE", f"/v1/jobs/{again}")
+    assemble()
+    assert "Uploads" not in s3.list_multipart_uploads(**bucket)
+    stage.key = stage.new_key("other", limits={"targets_per_job": 9_000, "jobs_per_caller": 9})
+    cut = stage.submit(*(f"https://example.com/{noise.randbytes(2_500).hex()}" for _ in range(100)), window=1)
+    stage.request("POST", f"/v1/jobs/{cut}/cancel")  # its targets are in the bucket
+    assemble()
+    running = stage.submit("https://example.com/running")
+    now = SystemClock().now_ms()
+    asyncio.run(stage.store.claim(running, 0, now + 60_000, now))
+    stage.request("POST", f"/v1/jobs/{running}/cancel")
+    assemble(kept=1)
 
 
 def test_every_role_allows_what_its_function_needs_and_no_more(

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.assemble import GOAL_MB, GOAL_OUTCOMES, measure
 from benchmarks.steady_state import CALLER, Deployment, Tally, run_job
 from sift import ids
+from sift.blobs.ports import LEAST_PART
 from sift.jobs import Meta, State
 from sift.services.keys import KeyService
 from sift.services.purge import Purger
@@ -213,3 +215,13 @@ def test_the_hooks_see_every_request(deployment: Deployment) -> None:
     assert {service for service, _ in tally.requests} == {"dynamodb", "sqs", "s3", "events"}
     deployment.clients["sqs"].list_queues()
     assert tally.queue == 1
+
+
+def test_a_results_file() -> None:
+    """A smaller one than `benchmarks/assemble.py` writes: the same memory, and as few requests for each part."""
+    cost = measure(2_000)
+    assert cost.lines == 2_000
+    assert cost.file_bytes > 2 * LEAST_PART - 500_000, "of more than one part"
+    assert cost.held_mb <= GOAL_MB
+    assert 3 <= cost.of("s3") <= 2_000 / GOAL_OUTCOMES
+    assert cost.requests["dynamodb.Query"] <= 25

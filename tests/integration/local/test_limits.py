@@ -201,3 +201,23 @@ def test_two_stacks_do_not_meet(stack: LocalStack, start: Start) -> None:
     other = start()
     stack.client("sqs").send_message(QueueUrl=stack.physical("Queue"), MessageBody="mine")
     assert "Messages" not in other.client("sqs").receive_message(QueueUrl=other.physical("Queue"))
+
+
+def test_an_upload_that_is_over_is_not_there(project: Project, start: Start) -> None:
+    project.add("Bucket", "AWS::S3::Bucket")
+    stack = start()
+    client, bucket = stack.client("s3"), stack.physical("Bucket")
+    upload = client.create_multipart_upload(Bucket=bucket, Key="k")["UploadId"]
+    at = {"Bucket": bucket, "Key": "k", "UploadId": upload}
+    tag = client.upload_part(**at, PartNumber=1, Body=b"x")["ETag"]
+    parts = {"Parts": [{"PartNumber": 1, "ETag": tag}]}
+    client.complete_multipart_upload(**at, MultipartUpload=parts)
+    for late in (
+        lambda: client.upload_part(**at, PartNumber=1, Body=b"x"),
+        lambda: client.complete_multipart_upload(**at, MultipartUpload=parts),
+        lambda: client.abort_multipart_upload(**at),
+    ):
+        with pytest.raises(ClientError) as refused:
+            late()
+        assert _code(refused) == "NoSuchUpload"
+    assert client.get_object(Bucket=bucket, Key="k")["Body"].read() == b"x"

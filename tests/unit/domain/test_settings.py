@@ -11,6 +11,7 @@ ALL = {
     "TABLE_NAME": "jobs",
     "BUCKET_NAME": "content",
     "FETCH_QUEUE_URL": "https://sqs.example/fetch",
+    "ASSEMBLE_QUEUE_URL": "https://sqs.example/assemble",
     "EVENT_BUS_NAME": "bus",
     "JOBS_TOTAL": "8",
     "JOBS_PER_CALLER": "1",

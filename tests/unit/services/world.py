@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import copy
 import dataclasses
+import functools
 import itertools
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from sift.api.views import line
 from sift.blobs.memory import MemoryBlobs
 from sift.errors import TargetFailed, Unavailable
 from sift.events.memory import MemoryBus
@@ -17,10 +19,12 @@ from sift.identity import Identity, Limits
 from sift.jobs import ENDED, State
 from sift.queue.memory import MemoryQueue
 from sift.services.advance import Advancer
+from sift.services.assemble import Assembler
 from sift.services.control import Controller
 from sift.services.keys import KeyService
 from sift.services.purge import Purger
 from sift.services.read import Reader
+from sift.services.results import Results
 from sift.services.retry import Retrier
 from sift.services.submit import Request, Submitted, Submitter, Terms
 from sift.services.sweep import Report, Sweeper
@@ -34,6 +38,9 @@ NOW = 1_796_000_000_000
 MINUTE = 60_000
 HOUR = 60 * MINUTE
 VISIBILITY_SECONDS = 540
+ASSEMBLE_VISIBILITY_SECONDS = 720
+#: Results files of these tests come in parts that are small.
+PART_BYTES = 10_000
 LEASE_SECONDS = 100
 
 ANN = Identity("acme", "ann", "00000000000a")
@@ -118,8 +125,9 @@ class World:
         self.clock = FakeClock()
         self.store = MemoryStore()
         self.queue = MemoryQueue(self.clock, VISIBILITY_SECONDS)
-        self.blobs = MemoryBlobs()
+        self.blobs = MemoryBlobs(PART_BYTES)
         self.bus = MemoryBus()
+        self.assembly = MemoryQueue(self.clock, ASSEMBLE_VISIBILITY_SECONDS)
         self.site = Site()
         self.limits = limits or Limits(
             targets_per_job=10_000, jobs_per_caller=5, retained_jobs=1_000, job_bytes=1_000_000
@@ -133,11 +141,17 @@ class World:
         self.life = life = Life(plan)
         store, queue = life.wrap("store", self.store), life.wrap("queue", self.queue)
         blobs, bus = life.wrap("blobs", self.blobs), life.wrap("bus", self.bus)
-        self.advancer = Advancer(store, queue, blobs, bus, self.clock)
+        assembly = life.wrap("assembly", self.assembly)
+        self.advancer = Advancer(store, queue, blobs, bus, self.clock, assembly=assembly)
         self.submitter = Submitter(store, queue, blobs, self.clock, self.terms)
         self.reader = Reader(store, self.advancer, self.clock)
         self.controller = Controller(self.reader, self.advancer, store, self.clock)
         self.retrier = Retrier(self.reader, self.submitter)
+        self.results = Results(self.reader, store, assembly, self.clock)
+        self.assembler = Assembler(
+            store, assembly, blobs, self.clock, self.reader.segment, functools.partial(line, blobs=blobs),
+            part_bytes=PART_BYTES,
+        )  # fmt: skip
         self.keys = KeyService(store, self.clock)
         self.worker = self.make_worker(life)
         self.sweeper = Sweeper(
@@ -151,7 +165,8 @@ class World:
         life = life or Life()
         store, queue = life.wrap("store", self.store), life.wrap("queue", self.queue)
         blobs = life.wrap("blobs", self.blobs)
-        advancer = Advancer(store, queue, blobs, life.wrap("bus", self.bus), self.clock)
+        bus, assembly = life.wrap("bus", self.bus), life.wrap("assembly", self.assembly)
+        advancer = Advancer(store, queue, blobs, bus, self.clock, assembly=assembly)
         return Worker(
             store=store, queue=queue, dead_letters=life.wrap("dead", self.queue), blobs=blobs, clock=self.clock,
             advancer=advancer, fetch=self.site.fetch, lease_seconds=LEASE_SECONDS,
@@ -179,6 +194,18 @@ class World:
         """Batches until nothing is visible."""
         while await self.queue.visible():
             await self.deliver()
+
+    async def assemble(self, seconds: float = 120.0) -> list[str]:
+        """What there is to be assembled, until nothing is visible; the messages that the assembler kept."""
+        kept: list[str] = []
+        while found := self.assembly.receive(1):
+            batch = [Received(receipt, receipt, m.body, m.receives) for receipt, m in found]
+            stays = await self.assembler.run_batch(batch, lambda: seconds)
+            for received in batch:
+                if received.message_id not in stays:
+                    self.assembly.delete(received.receipt)
+            kept += stays
+        return kept
 
     async def sweep(self) -> Report:
         return await self.sweeper.sweep(lambda: 55.0)

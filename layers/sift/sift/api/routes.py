@@ -32,6 +32,8 @@ from sift.targets import FetchOptions
 WAIT_SECONDS = 20
 PAGE_SLOTS = 1_000
 PAGE_JOBS = 100
+#: When to ask again for a results file that is being written, in seconds.
+RESULTS_SECONDS = 3
 KEY_CHARS = 255
 
 
@@ -214,6 +216,22 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         answer = Response(200, content_type=media_type, body=base64.b64encode(data).decode(), headers=headers)
         answer.base64_encoded = True
         return answer
+
+    @router.get(
+        "/v1/jobs/<job_id>/results",
+        tags=["jobs"],
+        responses=openapi.answers(Job, 202, 303, 401, 403, 404, 409, 422, 503),
+    )
+    def results(job_id: JobId) -> Response[Any]:
+        """All outcomes of an ended job as one gzip JSON Lines file: 303 to a link that holds for minutes, or 202 with
+        the job while the file is being written."""
+        api = services()
+        found = run(api.results.find(caller(*READ), job_id))
+        if found.key is None:
+            body = views.job(found.meta, found.state, _clock.now_ms())
+            return json_response(202, body, {"Retry-After": str(RESULTS_SECONDS)})
+        link = run(api.blobs.link(found.key, views.LINK_SECONDS))
+        return Response(303, headers={"Location": link}, body="")
 
     app.include_router(router)
 

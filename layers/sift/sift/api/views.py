@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import secrets
 from typing import Any
@@ -95,12 +96,28 @@ async def with_content(
             if weight(full) <= PAGE_BYTES or most == 1:
                 return full
             most //= 2
-    url = f"/v1/jobs/{job_id}/targets/{slot.index}/content"
+    url = _content_url(job_id, slot)
     if slot.outcome.size > INLINE_BYTES:
         return body | {"content_url": url}
     data = await read_content(slot, blobs)
     full = body | _held(data, body["media_type"] or "")
     return full if weight(full) <= PAGE_BYTES else body | {"content_url": url}
+
+
+async def line(job_id: str, slot: Slot, blobs: Blobs) -> bytes:
+    """A slot as a line of the results file: as a page of targets has it with contents, but whole up to INLINE_BYTES."""
+    body = target(slot)
+    if slot.outcome is not None and slot.outcome.status == "done":
+        held = None
+        if slot.outcome.size <= INLINE_BYTES:
+            with contextlib.suppress(NotFound):  # the bucket has lost it; the others must not wait for it
+                held = _held(await read_content(slot, blobs), body["media_type"] or "")
+        body |= held or {"content_url": _content_url(job_id, slot)}
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _content_url(job_id: str, slot: Slot) -> str:
+    return f"/v1/jobs/{job_id}/targets/{slot.index}/content"
 
 
 async def fetched(content: Content, blobs: Blobs) -> dict[str, Any]:

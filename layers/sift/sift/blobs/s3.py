@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from sift import aws
-from sift.blobs.ports import REMOVE_BATCH
+from sift.blobs.ports import REMOVE_BATCH, UploadLost
 from sift.errors import Unavailable
+
+#: The upload was completed or aborted, or a part is not the one that was named, or is too small.
+_LOST = frozenset({"NoSuchUpload", "InvalidPart", "InvalidPartOrder", "EntityTooSmall"})
 
 
 class S3Blobs:
@@ -47,3 +51,42 @@ class S3Blobs:
         parameters = {"Bucket": self._bucket, "Key": key}
         url: str = self._client.generate_presigned_url("get_object", Params=parameters, ExpiresIn=seconds)
         return url
+
+    async def begin_upload(self, key: str, media_type: str) -> str:
+        answer = await aws.call(
+            self._client.create_multipart_upload, Bucket=self._bucket, Key=key, ContentType=media_type
+        )
+        upload: str = answer["UploadId"]
+        return upload
+
+    async def put_part(self, key: str, upload: str, number: int, body: bytes) -> str:
+        answer = await self._of_upload(self._client.upload_part, key, upload, PartNumber=number, Body=body)
+        tag: str = answer["ETag"]
+        return tag
+
+    async def complete_upload(self, key: str, upload: str, tags: Sequence[str]) -> None:
+        parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
+        await self._of_upload(self._client.complete_multipart_upload, key, upload, MultipartUpload={"Parts": parts})
+
+    async def abort_upload(self, key: str, upload: str) -> None:
+        try:
+            await self._of_upload(self._client.abort_multipart_upload, key, upload)
+        except UploadLost:
+            return
+
+    async def exists(self, key: str) -> bool:
+        try:
+            await aws.call(self._client.head_object, Bucket=self._bucket, Key=key)
+        except ClientError as error:
+            if aws.error_code(error) in {"404", "NoSuchKey"}:  # a HEAD has no body that could hold a code
+                return False
+            raise
+        return True
+
+    async def _of_upload(self, operation: Callable[..., Any], key: str, upload: str, **request: Any) -> Any:
+        try:
+            return await aws.call(operation, Bucket=self._bucket, Key=key, UploadId=upload, **request)
+        except ClientError as error:
+            if aws.error_code(error) in _LOST:
+                raise UploadLost(key) from error
+            raise

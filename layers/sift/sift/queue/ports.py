@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from sift.messages import TargetMessage
+
+class Message(Protocol):
+    """What can be sent: a body, and the job that it is about."""
+
+    @property
+    def job_id(self) -> str: ...
+
+    def encode(self) -> str: ...
 
 
 class Queue(Protocol):
-    """The queue of one kind of target. Every method raises Unavailable when the queue does not answer."""
+    """The queue of one kind of message. Every method raises Unavailable when the queue does not answer."""
 
-    async def send(self, messages: Sequence[TargetMessage]) -> int:
+    async def send(self, messages: Sequence[Message]) -> int:
         """Send all; returns how many were accepted. What was not is repaired by the sweeper."""
         ...
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 
 from sift import metrics
+from sift.assembly import AssemblyMessage
 from sift.blobs.ports import Blobs
 from sift.clock import CLOCK_MARGIN_MS, Clock, rfc3339
 from sift.errors import Unavailable
@@ -28,11 +29,12 @@ def quiet_since(now_ms: int) -> int:
 class Advancer:
     """It is level-triggered: it looks at the state alone, so calling it once more, or late, does no harm."""
 
-    def __init__(self, store: Store, queue: Queue, blobs: Blobs, bus: Bus, clock: Clock) -> None:
+    def __init__(self, store: Store, queue: Queue, blobs: Blobs, bus: Bus, clock: Clock, *, assembly: Queue) -> None:
         self._store = store
         self._queue = queue
         self._blobs = blobs
         self._bus = bus
+        self._assembly = assembly
         self._clock = clock
         #: Cursors that this process is moving right now: a second try of the same one would only be refused.
         self._releasing: set[tuple[str, int]] = set()
@@ -74,7 +76,8 @@ class Advancer:
         return None
 
     async def announce(self, job_id: str) -> bool:
-        """Publish the end of a job, let go of its content hash if it has no result, take it off the outbox.
+        """Ask for the job's results file, publish its end, let go of its content hash if it has no result, take it off
+        the outbox.
 
         False when the job has not ended. It may publish more than once, and never not at all.
         """
@@ -84,6 +87,8 @@ class Advancer:
         meta, state = job
         if state.status not in ENDED:
             return False
+        if not await self._assembly.send([AssemblyMessage(job_id)]):
+            raise Unavailable("The queue of the results files did not take the message.")
         await self._bus.publish(JOB_ENDED, ended_event(meta, state))
         if state.status in {"failed", "cancelled"} and meta.idempotency and not meta.explicit_key:
             await self._store.drop_idempotency(meta.idempotency, job_id)

@@ -161,7 +161,7 @@ class Reader:
         taken: list[Slot] = []
         for start in range(first - first % SEGMENT, state.total, SEGMENT):
             last = min(start + SEGMENT, state.total) - 1
-            for slot in await self._segment(state, max(first, start), last, content):
+            for slot in await self.segment(state, max(first, start), last, content):
                 if len(taken) == limit:
                     return Page(taken, slot.index)
                 if accept(slot):
@@ -173,10 +173,11 @@ class Reader:
         _, state = await self.look(identity, job_id)
         if not 0 <= index < state.total:
             raise NotFound("not_found", f"The job has no target {index}.", f"Its targets are 0 to {state.total - 1}.")
-        return (await self._segment(state, index, index, content=True))[0]
+        return (await self.segment(state, index, index))[0]
 
-    async def _segment(self, state: State, first: int, last: int, content: bool) -> list[Slot]:
-        """The slots `first..last`, all of one segment. What was submitted is read only where an outcome lacks."""
+    async def segment(self, state: State, first: int, last: int, content: bool = True) -> list[Slot]:
+        """The slots `first..last` of a job in this state, all of one segment, whoever may read it. What was submitted
+        is read only where an outcome lacks."""
         number = first // SEGMENT
         outcomes: Mapping[int, Outcome] = {}
         if first < state.released:

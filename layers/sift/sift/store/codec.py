@@ -14,6 +14,7 @@ from typing import Any
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
 from sift import ids
+from sift.assembly import Assembly
 from sift.errors import DataUnreadable
 from sift.identity import DEFAULT_CLASS, Identity, KeyRecord
 from sift.jobs import Flight, Meta, State
@@ -68,6 +69,15 @@ def flight_value(job_id: str, entry: Flight) -> dict[str, int]:
     return value
 
 
+def _flight_from(job_id: str, values: Mapping[str, Any]) -> dict[int, Flight]:
+    start = ids.created_ms(job_id)
+    found = {}
+    for index, entry in sorted(values.items(), key=lambda pair: int(pair[0])):
+        busy_since = None if entry.get("b") is None else int(entry["b"]) + start
+        found[int(index)] = Flight(int(entry["l"]) + start, int(entry["n"]), busy_since)
+    return found
+
+
 def state_item(state: State) -> Item:
     start = ids.created_ms(state.job_id)
     return {
@@ -107,10 +117,7 @@ def state_from(item: Item) -> State:
         bytes=int(item["bytes"]),
         window=int(item["window"]),
         budget=int(item["budget"]),
-        flight={
-            int(index): Flight(int(entry["l"]) + start, int(entry["n"]), moment(entry, "b"))
-            for index, entry in sorted(item["flight"].items(), key=lambda pair: int(pair[0]))
-        },
+        flight=_flight_from(job_id, item["flight"]),
         started_at=moment(item, "started"),
         ended_at=moment(item, "ended"),
         pausing_at=moment(item, "pausing"),
@@ -223,6 +230,41 @@ def outcome_from(item: Item) -> Outcome:
         document=unpack(item["document"]),
         content=None if item.get("content") is None else zlib.decompress(raw(item["content"])),
         blob=item.get("blob"),
+    )
+
+
+def assembly_item(assembly: Assembly) -> Item:
+    return {
+        "v": VERSION,
+        "attempt": assembly.attempt,
+        "flight": {str(index): flight_value(assembly.job_id, entry) for index, entry in assembly.flight.items()},
+        "touched_at": assembly.touched_at,
+        "next_index": assembly.next_index,
+        "parts": list(assembly.parts),
+        "upload": assembly.upload,
+        "size": assembly.size,
+        "done": assembly.done,
+        "restarts": assembly.restarts,
+        "revision": assembly.revision,
+        "expires_at": assembly.expires_at,
+    }
+
+
+def assembly_from(item: Item) -> Assembly:
+    job_id = item["pk"].removeprefix("RESULTS#")
+    return Assembly(
+        job_id,
+        item["attempt"],
+        _flight_from(job_id, item["flight"]),
+        touched_at=int(item["touched_at"]),
+        expires_at=_integer(item, "expires_at"),
+        next_index=int(item["next_index"]),
+        parts=tuple(item["parts"]),
+        upload=item.get("upload"),
+        size=int(item["size"]),
+        done=item["done"],
+        restarts=int(item["restarts"]),
+        revision=int(item["revision"]),
     )
 
 

@@ -13,6 +13,7 @@ from sift.errors import Unavailable
 from sift.identity import KeyRecord
 from sift.jobs import SEGMENT, Flight, Meta, State, Status
 from sift.store import codec, keys, requests
+from sift.store.assemblies import AssemblyTable
 from sift.store.ports import (
     CapReached,
     Changed,
@@ -24,10 +25,10 @@ from sift.store.ports import (
     Segment,
     Submission,
 )
-from sift.store.table import Table, found_state
+from sift.store.table import found_state
 
 
-class DynamoStore(Table):
+class DynamoStore(AssemblyTable):
     """`client` is a boto3 DynamoDB client; the table is the one of template.yaml."""
 
     # submit
@@ -317,7 +318,7 @@ class DynamoStore(Table):
         await self._remove([(item["pk"], item["sk"]) for item in items])
 
     async def remove_job(self, job_id: str) -> None:
-        await self._remove([keys.meta(job_id), keys.state(job_id)])
+        await self._remove([keys.meta(job_id), keys.state(job_id), keys.assembly(job_id)])
 
     async def leave_removals(self, shard: int, job_id: str) -> None:
         await self._write(self._client.update_item, requests.remove_id(keys.removals(shard), job_id))

@@ -58,3 +58,8 @@ def api_key(key_id: str) -> tuple[str, str]:
 def listed_key(key_id: str) -> tuple[str, str]:
     """One partition lists every key; what it lists is in the key's own item."""
     return "KEYS", f"KEY#{key_id}"
+
+
+def assembly(job_id: str) -> tuple[str, str]:
+    """Apart from META and STATE: a status read must not pay for it."""
+    return f"RESULTS#{job_id}", "RESULTS"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from sift.assembly import Assembly
 from sift.identity import KeyRecord
 from sift.jobs import ACTIVE, COUNTING, ENDED, LIVE, SEGMENT, Flight, Meta, State, Status
 from sift.store.ports import (
@@ -37,6 +38,7 @@ class MemoryStore:
         self.segments: dict[tuple[str, int], Segment] = {}
         self.outcomes: dict[tuple[str, int], Outcome] = {}
         self.keys: dict[str, KeyRecord] = {}
+        self.assemblies: dict[str, Assembly] = {}
 
     # submit
 
@@ -272,6 +274,7 @@ class MemoryStore:
     async def remove_job(self, job_id: str) -> None:
         self.metas.pop(job_id, None)
         self.states.pop(job_id, None)
+        self.assemblies.pop(job_id, None)
 
     async def leave_removals(self, shard: int, job_id: str) -> None:
         self.removing.get(shard, set()).discard(job_id)
@@ -284,6 +287,21 @@ class MemoryStore:
             self.live.get(shard, set()).discard(job_id)
         if caller is not None:
             self.callers.get(caller, set()).discard(job_id)
+
+    # results files
+
+    async def get_assembly(self, job_id: str) -> Assembly | None:
+        return self.assemblies.get(job_id)
+
+    async def put_assembly(self, assembly: Assembly) -> bool:
+        held = self.assemblies.get(assembly.job_id)
+        if assembly.revision != (0 if held is None else held.revision + 1):
+            return False
+        self.assemblies[assembly.job_id] = assembly
+        return True
+
+    async def remove_assembly(self, job_id: str) -> None:
+        self.assemblies.pop(job_id, None)
 
     # keys
 

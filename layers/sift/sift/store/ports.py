@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from sift.assembly import Assembly
 from sift.identity import KeyRecord
 from sift.jobs import Flight, Meta, State, Status
 
@@ -230,7 +231,7 @@ class Store(Protocol):
         ...
 
     async def remove_job(self, job_id: str) -> None:
-        """Delete the job's own two items."""
+        """Delete the job's own items."""
         ...
 
     async def leave_removals(self, shard: int, job_id: str) -> None: ...
@@ -242,6 +243,16 @@ class Store(Protocol):
     async def forget_live(self, job_id: str, *, caller: str | None = None, shard: int | None = None) -> None:
         """Free a slot of a job whose items are gone; never called for a live one."""
         ...
+
+    # results files
+    async def get_assembly(self, job_id: str) -> Assembly | None: ...
+
+    async def put_assembly(self, assembly: Assembly) -> bool:
+        """Store it in the place of the revision before its own; revision 0 where there is none. False when another
+        change came first."""
+        ...
+
+    async def remove_assembly(self, job_id: str) -> None: ...
 
     # keys
     async def get_key(self, key_id: str) -> KeyRecord | None: ...

@@ -1,0 +1,24 @@
+"""The assembler: the results file of each job that has ended, written in steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from sift.bootstrap import assembler, run
+from sift.emf import published
+from sift.loglines import make_logger, reported
+from sift.services.work import Received
+
+logger = make_logger()
+
+
+@logger.inject_lambda_context
+@published
+@reported
+def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Goes on with the files of an SQS batch; answers with the messages that are to stay on the queue."""
+    batch = [Received(record["messageId"], record["receiptHandle"], record["body"]) for record in event["Records"]]
+    kept = run(assembler().run_batch(batch, lambda: context.get_remaining_time_in_millis() / 1000))
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in kept]}
