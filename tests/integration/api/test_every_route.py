@@ -190,7 +190,7 @@ def test_an_admin_reads_everything_and_changes_nothing(door: Door, method: str, 
         if (method, path) in WITHOUT_JOB:
             assert reply.status in {200, 202, 429}
             continue
-        assert reply.status == (200 if method == "GET" else 403)
+        assert reply.status in ({200, 202} if method == "GET" else {403})
         if method == "GET":
             assert reply.raw
         else:
@@ -201,7 +201,7 @@ def test_an_admin_reads_everything_and_changes_nothing(door: Door, method: str, 
 @each_route
 def test_an_admin_without_the_scope_to_fetch_may_read_only(door: Door, method: str, path: str) -> None:
     reply = door.knock(method, path, bearer(door.stage.new_key("eve", scopes=["admin"])))
-    assert reply.status == (200 if method == "GET" else 403)
+    assert reply.status in ({200, 202} if method == "GET" else {403})
 
 
 @each_route

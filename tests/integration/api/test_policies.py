@@ -35,7 +35,8 @@ CALLS = {
     "send_message_batch": "sqs:SendMessage", "change_message_visibility": "sqs:ChangeMessageVisibility",
     "change_message_visibility_batch": "sqs:ChangeMessageVisibility",
     "create_multipart_upload": "s3:PutObject", "upload_part": "s3:PutObject",
-    "complete_multipart_upload": "s3:PutObject", "abort_multipart_upload": "s3:AbortMultipartUpload", "head_object": "s3:GetObject",
+    "complete_multipart_upload": "s3:PutObject", "abort_multipart_upload": "s3:AbortMultipartUpload",
+    "head_object": "s3:GetObject",
     "get_queue_attributes": "sqs:GetQueueAttributes", "put_events": "events:PutEvents",
 }  # fmt: skip
 

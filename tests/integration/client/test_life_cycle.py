@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,3 +116,14 @@ def test_an_idempotency_key_stands_for_its_work(stack: LocalStack, client: Sift)
     assert (other.value.status, other.value.code) == (409, "idempotency_mismatch")
     plain = client.submit([f"{site}/"])
     assert plain["id"] != first["id"]
+
+
+def test_a_results_file(stack: LocalStack, client: Sift, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job_id = client.submit([f"{stack.site.url}/", f"{stack.site.url}/no-such-page"])["id"]
+    assert _ended(client, job_id) == "partial"
+    path = tmp_path / "results.jsonl.gz"
+    assert main(["results", job_id, "--file", str(path)]) == 0
+    assert f"zcat {path}" in capsys.readouterr().err
+    lines = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    assert lines == list(client.targets(job_id, content=True))
+    assert main(["results", job_id, "--file", str(tmp_path)]) == 4, "a folder is no file"

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from sift_client.client import Sift
+from sift_client.client import RESULTS_PATIENCE_S, Sift
 from sift_client.errors import SiftApiError, SiftConnectionError
-from tests.unit.client.fake_api import FakeApi
+from tests.unit.client.fake_api import FakeApi, Fault
 
 URLS = [f"https://site.example/{number}" for number in range(10)]
 PROBLEM = {"code": "unavailable", "detail": "Busy.", "hint": "Wait.", "request_id": "req-9"}
@@ -217,3 +217,18 @@ def test_an_id_stays_one_segment(client: Sift, api: FakeApi, job_id: str) -> Non
     assert path.startswith("/v1/jobs/")
     assert path.count("/") == 3
     assert "?" not in path
+
+
+def test_a_results_file_is_waited_for(client: Sift, api: FakeApi, sleeps: list[float]) -> None:
+    later = {"retry-after": "3"}
+    api.faults.append(Fault("/results", 202, b"{}", later, times=4))
+    api.faults.append(Fault("/results", 200, b"\x1f\x8b"))
+    assert client.results("job_1") == b"\x1f\x8b"
+    assert sleeps == [3.0] * 4
+
+
+def test_a_results_file_that_does_not_come(client: Sift, api: FakeApi, sleeps: list[float]) -> None:
+    api.faults.append(Fault("/results", 202, b"{}", times=10_000))
+    with pytest.raises(SiftConnectionError, match="still being written"):
+        client.results("job_1")
+    assert sum(sleeps) <= RESULTS_PATIENCE_S
