@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sift.services.assemble import Assembler
     from sift.services.control import Controller
     from sift.services.credentials import Authenticator
+    from sift.services.pace import Pacer
     from sift.services.read import Reader
     from sift.services.results import Results
     from sift.services.retry import Retrier
@@ -195,6 +196,24 @@ def _pipeline(config: settings.ContentSettings) -> Any:
     )
 
 
+def _pacer(config: settings.ContentSettings, store: DynamoStore) -> Pacer | None:
+    """Paces what a function fetches; None where hosts are not paced. An address that the operator lets through by
+    name of its number is the operator's own."""
+    if not config.host_rate:
+        return None
+    from sift.content.addresses import parse_address, parse_allow
+    from sift.pacing import PaceLimits
+    from sift.services.pace import Pacer
+
+    networks = [entry.network for entry in parse_allow(config.guard_allow)]
+
+    def own(host: str) -> bool:
+        address = parse_address(host)
+        return address is not None and any(address in network for network in networks)
+
+    return Pacer(store, SystemClock(), PaceLimits(config.host_rate, config.host_concurrency), own)
+
+
 @functools.cache
 def worker() -> Worker:
     """The worker of functions/fetch."""
@@ -211,6 +230,7 @@ def worker() -> Worker:
         advancer=_advancer(config, store),
         fetch=fetch_with(_pipeline(config).run),
         lease_seconds=config.lease_seconds,
+        pacer=_pacer(config, store),
     )
 
 
@@ -232,9 +252,14 @@ def _answerer(config: settings.ContentSettings) -> Any:
 def fetch_now() -> FetchNow:
     """The services of functions/fetch_now."""
     config = settings.load(settings.FetchNowSettings, os.environ)
+    from sift.services.pace import PacedFetch
+
+    store = _store(config)
+    pacer = _pacer(config, store)
+    fetch = _pipeline(config).run
     return FetchNow(
-        authenticator=_authenticator(config, _store(config)),
-        fetch=_pipeline(config).run,
+        authenticator=_authenticator(config, store),
+        fetch=PacedFetch(fetch, pacer) if pacer else fetch,
         blobs=S3Blobs(_Lazy("s3"), config.bucket_name),
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sift.errors import DataUnreadable
 from sift.ids import is_job_id
+from sift.pacing import Slot
 
 VERSION = 1
 
@@ -28,6 +29,8 @@ class TargetMessage:
     label: str | None = None
     #: Attempts of the job that this one retries.
     attempts: int = 0
+    #: The turn of its host that is kept for it.
+    slot: Slot | None = None
 
     def encode(self) -> str:
         """The message body: compact JSON."""
@@ -38,6 +41,8 @@ class TargetMessage:
             body["id"] = self.label
         if self.attempts:
             body["attempts"] = self.attempts
+        if self.slot is not None:
+            body["slot"] = [self.slot.at, self.slot.lane]
         return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -56,6 +61,7 @@ def decode(body: str) -> TargetMessage:
             data.get("options", {}),
             data.get("id"),
             data.get("attempts", 0),
+            Slot(*data["slot"]) if "slot" in data else None,
         )
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise NotAMessage(f"not a target message: {type(error).__name__}") from error
@@ -68,6 +74,7 @@ def decode(body: str) -> TargetMessage:
         and isinstance(message.options, dict)
         and (message.label is None or isinstance(message.label, str))
         and type(message.attempts) is int
+        and (message.slot is None or {type(message.slot.at), type(message.slot.lane)} == {int})
     )
     if not sound:
         raise NotAMessage("not a target message: a field has the wrong form")

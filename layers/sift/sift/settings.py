@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from sift.claims import read_names
 from sift.classes import read_classes
 from sift.errors import SiftError
+from sift.pacing import PaceLimits
 
 
 class SettingsError(SiftError):
@@ -117,6 +118,15 @@ class ContentSettings(Settings):
     question_model: str
     gateway_url: str
     gateway_secret: str
+    host_rate: float = Field(ge=0)
+    host_concurrency: int = Field(ge=1)
+
+    @field_validator("host_concurrency")
+    @classmethod
+    def _leaves_time(cls, value: int, info: ValidationInfo) -> int:
+        if rate := info.data.get("host_rate"):
+            PaceLimits(rate, value).check()
+        return value
 
 
 class FetchSettings(ContentSettings):

@@ -36,6 +36,8 @@ ALL = {
     "ARCHIVE_API": "https://archive.example/available",
     "ARCHIVE_REPLAY": "https://replay.example/web",
     "VISIBILITY_SECONDS": "540",
+    "HOST_RATE": "2.0",
+    "HOST_CONCURRENCY": "4",
 }
 MODELS: list[type[settings.Settings]] = [settings.ApiSettings, settings.FetchSettings, settings.SweepSettings]
 VARIABLES = [(model, name.upper()) for model in MODELS for name in model.model_fields]

@@ -33,6 +33,9 @@ class MemoryQueue:
             self.add(message.encode())
         return len(messages)
 
+    async def send_later(self, message: Message, seconds: int) -> None:
+        self.waiting[self.add(message.encode())].visible_at += seconds * 1000
+
     def add(self, body: str) -> str:
         """Put any body on the queue."""
         self._number += 1

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+#: The longest that SQS delays a message, in seconds.
+MOST_DELAY = 900
+
 
 class Message(Protocol):
     """What can be sent: a body, and the job that it is about."""
@@ -20,6 +23,10 @@ class Queue(Protocol):
 
     async def send(self, messages: Sequence[Message]) -> int:
         """Send all; returns how many were accepted. What was not is repaired by the sweeper."""
+        ...
+
+    async def send_later(self, message: Message, seconds: int) -> None:
+        """Send one that nobody receives before so many seconds (0 to MOST_DELAY) have passed."""
         ...
 
     async def set_visibility(self, receipt: str, seconds: int) -> None:

@@ -46,6 +46,15 @@ class SqsQueue:
             accepted += len(answer.get("Successful", []))
         return accepted
 
+    async def send_later(self, message: Message, seconds: int) -> None:
+        await aws.call(
+            self._client.send_message,
+            QueueUrl=self._url,
+            MessageBody=message.encode(),
+            MessageGroupId=message.job_id,
+            DelaySeconds=seconds,
+        )
+
     async def set_visibility(self, receipt: str, seconds: int) -> None:
         try:
             await aws.call(

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from sift import logs, metrics
@@ -16,9 +17,10 @@ from sift.clock import CLOCK_MARGIN_MS, Clock
 from sift.errors import TARGET_CODES, DataUnreadable, TargetBusy, TargetFailed, Unavailable
 from sift.jobs import MAX_CLAIMS, Flight, State, claim_refusal
 from sift.messages import NotAMessage, TargetMessage, decode
-from sift.queue.ports import DeadLetters, Queue
+from sift.queue.ports import MOST_DELAY, DeadLetters, Queue
 from sift.services.advance import Advancer, quiet_since
 from sift.services.outcomes import keep, keep_failure
+from sift.services.pace import SLOWED_BY, SLOWED_S, Later, Pacer
 from sift.store.ports import Outcome, Store
 from sift.targets import Content
 
@@ -89,6 +91,7 @@ class Worker:
         advancer: Advancer,
         fetch: Fetch,
         lease_seconds: int,
+        pacer: Pacer | None = None,
         random_source: random.Random | None = None,
     ) -> None:
         self._store = store
@@ -99,6 +102,7 @@ class Worker:
         self._advancer = advancer
         self._fetch = fetch
         self._lease_ms = lease_seconds * 1000
+        self._pacer = pacer
         self._random = random_source or random.Random()  # noqa: S311 (spreads load and tells leases apart)
 
     async def run_batch(self, batch: Sequence[Received], seconds_left: Callable[[], float]) -> list[str]:
@@ -152,6 +156,12 @@ class Worker:
         if seconds_left() < RESERVE_SECONDS * 2:
             await self._queue.set_visibility(received.receipt, 0)
             return False
+        if self._pacer is not None and (host := self._pacer.host_of(message.url)) is not None:
+            turn = await self._pacer.turn(host, message.slot)
+            if isinstance(turn, Later):
+                await self._send_later(message, turn)
+                return True
+            message = replace(message, slot=turn)
         claimed = await self._claim(received, message)
         if isinstance(claimed, bool):
             return claimed
@@ -201,7 +211,8 @@ class Worker:
         message, state = claimed.message, claimed.state
         began = self._clock.now_ms()
         try:
-            content = await self._fetch(message.url, message.options, deadline_s, gone=gone)
+            async with self._in_turn(message, gone):
+                content = await self._fetch(message.url, message.options, deadline_s, gone=gone)
         except TargetBusy as busy:
             return await self._busy(claimed, busy, deadline_s - (self._clock.now_ms() - began) / 1000)
         except TargetFailed as error:
@@ -255,6 +266,27 @@ class Worker:
         metrics.add(metrics.BUSY_RETRIES)
         await self._queue.set_visibility(claimed.received.receipt, _seconds(wait))
         return False
+
+    async def _send_later(self, message: TargetMessage, turn: Later) -> None:
+        """The message again when its turn comes, in the place of this one: nothing of the table is touched, so it
+        counts neither as busy nor as a crash. One whose turn is known comes a little early, and waits for it."""
+        wait = turn.wait_ms // 1000 - 1 if turn.slot else -(-turn.wait_ms // 1000)
+        await self._queue.send_later(replace(message, slot=turn.slot), max(0, min(MOST_DELAY, wait)))
+
+    @asynccontextmanager
+    async def _in_turn(self, message: TargetMessage, gone: TargetFailed | None) -> AsyncIterator[None]:
+        """The turn of a target's host, while it is asked: of one that is gone, only an archive is."""
+        host = self._pacer.host_of(message.url) if self._pacer and gone is None and message.slot else None
+        if self._pacer is None or host is None or message.slot is None:
+            yield
+            return
+        try:
+            async with self._pacer.running(host, message.slot):
+                yield
+        except TargetBusy as busy:
+            if busy.status in SLOWED_BY:
+                await self._pacer.slow(host, busy.retry_after or SLOWED_S)
+            raise
 
     async def _hand_back(self, claimed: Claimed, until: int, busy_since: int | None = None) -> bool:
         message = claimed.message

@@ -18,6 +18,7 @@ from sift.assembly import Assembly
 from sift.errors import DataUnreadable
 from sift.identity import DEFAULT_CLASS, Identity, KeyRecord
 from sift.jobs import Flight, Meta, State
+from sift.pacing import Pace
 from sift.store.ports import Idempotency, Outcome, Segment, Spec
 
 VERSION = 1
@@ -312,4 +313,14 @@ def key_from(item: Item) -> KeyRecord:
         expires_at=_integer(item, "expires_at"),
         created_at=_integer(item, "created_at"),
         revoked_at=_integer(item, "revoked_at"),
+    )
+
+
+def pace_from(item: Item) -> Pace:
+    """A host of which only a Retry-After is known has no tickets yet."""
+    return Pace(
+        next_at=int(item.get("next_at", 0)),
+        issued=int(item.get("issued", 0)),
+        after=int(item.get("after", 0)),
+        holds={int(lane): int(until) for lane, until in item.get("holds", {}).items()},
     )

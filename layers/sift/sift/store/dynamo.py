@@ -14,6 +14,7 @@ from sift.identity import KeyRecord
 from sift.jobs import SEGMENT, Flight, Meta, State, Status
 from sift.store import codec, keys, requests
 from sift.store.assemblies import AssemblyTable
+from sift.store.hosts import HostTable
 from sift.store.ports import (
     CapReached,
     Changed,
@@ -28,7 +29,7 @@ from sift.store.ports import (
 from sift.store.table import found_state
 
 
-class DynamoStore(AssemblyTable):
+class DynamoStore(AssemblyTable, HostTable):
     """`client` is a boto3 DynamoDB client; the table is the one of template.yaml."""
 
     # submit

@@ -63,3 +63,7 @@ def listed_key(key_id: str) -> tuple[str, str]:
 def assembly(job_id: str) -> tuple[str, str]:
     """Apart from META and STATE: a status read must not pay for it."""
     return f"RESULTS#{job_id}", "RESULTS"
+
+
+def pace(host: str) -> tuple[str, str]:
+    return f"HOST#{host}", "PACE"

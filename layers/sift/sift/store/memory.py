@@ -9,6 +9,7 @@ from typing import Any, Literal
 from sift.assembly import Assembly
 from sift.identity import KeyRecord
 from sift.jobs import ACTIVE, COUNTING, ENDED, LIVE, SEGMENT, Flight, Meta, State, Status
+from sift.pacing import Claim, Pace
 from sift.store.ports import (
     CapReached,
     Changed,
@@ -39,6 +40,7 @@ class MemoryStore:
         self.outcomes: dict[tuple[str, int], Outcome] = {}
         self.keys: dict[str, KeyRecord] = {}
         self.assemblies: dict[str, Assembly] = {}
+        self.paces: dict[str, Pace] = {}
 
     # submit
 
@@ -302,6 +304,36 @@ class MemoryStore:
 
     async def remove_assembly(self, job_id: str) -> None:
         self.assemblies.pop(job_id, None)
+
+    # hosts
+
+    async def get_pace(self, host: str) -> Pace | None:
+        return self.paces.get(host)
+
+    async def claim_tickets(self, host: str, claim: Claim) -> tuple[bool, Pace | None]:
+        held = self.paces.get(host)
+        pace = held or Pace()
+        if claim.queue != (pace.next_at > claim.base) or claim.exact not in {None, pace.issued}:
+            return False, held
+        start = pace.next_at if claim.queue else claim.base
+        next_at = start + claim.tickets * claim.interval_ms
+        self.paces[host] = replace(pace, next_at=next_at, issued=pace.issued + claim.tickets)
+        return True, self.paces[host]
+
+    async def slow_host(self, host: str, after: int) -> None:
+        pace = self.paces.get(host, Pace())
+        self.paces[host] = replace(pace, after=max(pace.after, after))
+
+    async def hold_lane(self, host: str, lane: int, until: int) -> None:
+        if host in self.paces:
+            pace = self.paces[host]
+            self.paces[host] = replace(pace, holds={**pace.holds, lane: until})
+
+    async def free_lane(self, host: str, lane: int, until: int) -> None:
+        pace = self.paces.get(host)
+        if pace is not None and pace.holds.get(lane) == until:
+            left = {other: end for other, end in pace.holds.items() if other != lane}
+            self.paces[host] = replace(pace, holds=left)
 
     # keys
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 from sift.assembly import Assembly
 from sift.identity import KeyRecord
 from sift.jobs import Flight, Meta, State, Status
+from sift.pacing import Claim, Pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +254,23 @@ class Store(Protocol):
         ...
 
     async def remove_assembly(self, job_id: str) -> None: ...
+
+    # hosts
+    async def get_pace(self, host: str) -> Pace | None: ...
+
+    async def claim_tickets(self, host: str, claim: Claim) -> tuple[bool, Pace | None]:
+        """Take tickets; whether it was done, and the item as it is then, or as it was found (None: there is none)."""
+        ...
+
+    async def slow_host(self, host: str, after: int) -> None:
+        """Nobody asks the host before this time; an earlier one changes nothing."""
+        ...
+
+    async def hold_lane(self, host: str, lane: int, until: int) -> None: ...
+
+    async def free_lane(self, host: str, lane: int, until: int) -> None:
+        """End a hold, if it is the one that was set with this time."""
+        ...
 
     # keys
     async def get_key(self, key_id: str) -> KeyRecord | None: ...

@@ -1,0 +1,117 @@
+"""How often and how many at once a host may be asked: tickets, the times at which they may go, and lanes.
+
+Tickets of a host are numbered, and go one `interval` after the other. Ticket `n` runs in lane `n mod concurrency`, so
+that the one before it in its lane went `span` = concurrency x interval earlier. One that takes longer than its span
+holds its lane until it ends; whose lane is held takes another ticket. See docs/decisions/0034.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+#: Every request has this long (ms) before it is a slow one: what is written down for a slow one takes its time too.
+LEAST_SPAN_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class PaceLimits:
+    """Requests per second to one host, and how many of them at once."""
+
+    rate: float
+    concurrency: int
+
+    @property
+    def interval_ms(self) -> int:
+        """From one start to the next, rounded up."""
+        return max(1, math.ceil(1000 / self.rate))
+
+    @property
+    def span_ms(self) -> int:
+        """What a request may take without another being held up by it."""
+        return self.interval_ms * self.concurrency
+
+    def check(self) -> None:
+        """Raises ValueError where requests would have no time: `concurrency` below `rate`, both per second."""
+        if self.rate <= 0 or self.concurrency < 1 or self.span_ms < LEAST_SPAN_MS:
+            raise ValueError(f"{self.concurrency} at once are too few for {self.rate:g} a second")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """A host's item. `next_at`: when the next ticket may go; `issued`: tickets so far; `after`: nobody goes before, as
+    the host asked for; `holds`: until when a lane is held at most. Times in milliseconds."""
+
+    next_at: int = 0
+    issued: int = 0
+    after: int = 0
+    holds: Mapping[int, int] = field(default_factory=dict)
+
+    def held(self, lane: int, now_ms: int) -> bool:
+        """Whether a slow request still runs in the lane."""
+        return self.holds.get(lane, 0) > now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A ticket: it may go at this time (ms), in this lane."""
+
+    at: int
+    lane: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A change of the host's item that takes `tickets` of them. `queue`: behind others; else from `base` on, as nobody
+    waits. `exact`: only if the item has issued what was seen, since some lanes are held."""
+
+    tickets: int
+    queue: bool
+    base: int
+    interval_ms: int
+    exact: int | None
+
+
+def plan(seen: Pace, count: int, now_ms: int, limits: PaceLimits) -> Claim | None:
+    """What to ask for when `count` tickets in free lanes are wanted. None: every lane is held."""
+    base = max(now_ms, seen.after)
+    queue = seen.next_at > base
+    held = {lane for lane in range(limits.concurrency) if seen.held(lane, now_ms)}
+    if len(held) == limits.concurrency:
+        return None
+    if not held:
+        return Claim(count, queue, base, limits.interval_ms, None)
+    tickets, found = 0, 0
+    while found < count:
+        found += (seen.issued + tickets) % limits.concurrency not in held
+        tickets += 1
+    return Claim(tickets, queue, base, limits.interval_ms, seen.issued)
+
+
+def slots(after: Pace, claim: Claim, now_ms: int, limits: PaceLimits) -> list[Slot]:
+    """The slots that a claim got, from the item as it left it; those in lanes that are held by now, or before the time
+    that the host asked for, are left out."""
+    first = after.issued - claim.tickets
+    start = after.next_at - claim.tickets * claim.interval_ms
+    all_slots = [
+        Slot(start + number * claim.interval_ms, (first + number) % limits.concurrency)
+        for number in range(claim.tickets)
+    ]
+    return [slot for slot in all_slots if slot.at >= after.after and not after.held(slot.lane, now_ms)]
+
+
+def host_of(url: str) -> str | None:
+    """The host that a URL is paced by; None where it has none that could be asked."""
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:
+        return None
+    host = (host or "").rstrip(".").lower()
+    if not host.isascii():
+        try:
+            host = host.encode("idna").decode()
+        except UnicodeError:
+            return None
+    return host if 0 < len(host) <= 253 else None

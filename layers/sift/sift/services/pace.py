@@ -1,0 +1,219 @@
+"""Ask no host too often: who wants to fetch takes a slot, waits for it where it is near, and holds it while slow."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sift.clock import Clock
+from sift.errors import TargetBusy, TargetFailed, Unavailable
+from sift.pacing import Pace, PaceLimits, Slot, host_of, plan, slots
+from sift.store.ports import Store
+from sift.targets import Content
+
+#: A slot that is as near as this (ms) is waited for in place.
+NEAR_MS = 3_000
+#: Where every lane is held, it is tried again after this (ms): nobody knows when a slow request ends.
+HELD_MS = 3_000
+#: A request that outlasts its span holds its lane by this time (ms) before the span ends, or is given up with it.
+HOLD_AHEAD_MS = 500
+#: A hold ends by itself after this (ms), if its process died: longer than a target may take.
+HOLD_MS = 60_000
+#: What a host asks for counts for everybody up to this (ms): as long as a busy target is tried.
+SLOWED_MS = 600_000
+#: Who waits for an answer waits for a turn up to this (ms).
+PATIENCE_MS = 10_000
+#: For how long (seconds) a host that does not say is left alone.
+SLOWED_S = 2.0
+#: Statuses with which a host asks everybody to come back later.
+SLOWED_BY = frozenset({429, 503})
+#: How often a ticket is asked for in a row when others are quicker.
+TRIES = 8
+
+_log = logging.getLogger(__name__)
+
+
+class Fetch(Protocol):
+    """Fetches one URL within `deadline_s` seconds, with options of whatever kind it takes."""
+
+    def __call__(
+        self, url: str, options: Any, deadline_s: float, *, gone: TargetFailed | None = None
+    ) -> Awaitable[Content]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Not now: in so many ms; with a slot, that one is kept for it."""
+
+    wait_ms: int
+    slot: Slot | None
+
+
+class Pacer:
+    """Paces all that this process fetches, together with all other processes on the same table. Every method but
+    `running` raises Unavailable when the table does not answer. `own`: whether a host is the operator's own and goes
+    unpaced."""
+
+    def __init__(
+        self, store: Store, clock: Clock, limits: PaceLimits, own: Callable[[str], bool] = lambda host: False
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+        self._own = own
+        self._waiting: dict[str, list[asyncio.Future[Slot | Later]]] = {}
+
+    def host_of(self, url: str) -> str | None:
+        """The host that this URL is paced by; None: it is not paced."""
+        host = host_of(url)
+        return None if host is None or self._own(host) else host
+
+    async def turn(self, host: str, slot: Slot | None = None, near_ms: int = NEAR_MS) -> Slot | Later:
+        """The slot to go in now, or how much later. `slot`: what was kept; one whose time has passed is lost, for
+        others go by the times after it."""
+        if slot is not None and self._clock.now_ms() > slot.at:
+            slot = None
+        for _ in range(TRIES):
+            if slot is None:
+                taken = await self._take(host)
+                if isinstance(taken, Later):
+                    if taken.wait_ms > 0:
+                        return taken
+                    continue
+                slot = taken
+            now = self._clock.now_ms()
+            if slot.at <= now:
+                return slot
+            if slot.at - now > near_ms:
+                return Later(slot.at - now, slot)
+            await self._clock.sleep((slot.at - now) / 1000)
+            # What became slow, or busy, since the slot was taken is in the table by now.
+            pace = await self._store.get_pace(host) or Pace()
+            if pace.after <= slot.at and not pace.held(slot.lane, slot.at):
+                return slot
+            slot = None
+        return Later(HELD_MS, None)
+
+    async def far(self, host: str, near_ms: int) -> int:
+        """How many ms away the next slot is, if that is more than `near_ms`, else 0; nothing is taken."""
+        pace = await self._store.get_pace(host) or Pace()
+        wait = max(pace.after, pace.next_at) - self._clock.now_ms()
+        return wait if wait > near_ms else 0
+
+    async def slow(self, host: str, wait_s: float) -> None:
+        """The host asks to come back later: so does everybody."""
+        await self._store.slow_host(host, self._clock.now_ms() + min(SLOWED_MS, round(wait_s * 1000)))
+
+    @asynccontextmanager
+    async def running(self, host: str, slot: Slot) -> AsyncIterator[None]:
+        """While the request runs. One that outlasts its span holds its lane; where that can't be written down in time,
+        it is given up as busy, since others will take its place."""
+        left_s = (slot.at + self._limits.span_ms - self._clock.now_ms()) / 1000
+        until = slot.at + self._limits.span_ms + HOLD_MS
+        tried = asyncio.Event()
+        try:
+            async with asyncio.timeout(max(0.0, left_s)) as limit:
+
+                async def hold() -> None:
+                    await asyncio.sleep(max(0.0, left_s - HOLD_AHEAD_MS / 1000))
+                    tried.set()
+                    await self._store.hold_lane(host, slot.lane, until)
+                    limit.reschedule(None)
+
+                holding = asyncio.create_task(hold())
+                try:
+                    yield
+                finally:
+                    holding.cancel()
+                    await asyncio.gather(holding, return_exceptions=True)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise TargetBusy("The site is slow, and its turn could not be kept.") from error
+        finally:
+            if tried.is_set():  # whether or not its answer came
+                await self._free(host, slot.lane, until)
+
+    async def _free(self, host: str, lane: int, until: int) -> None:
+        try:
+            await self._store.free_lane(host, lane, until)
+        except Unavailable as error:
+            _log.warning("a lane of a host is held for a minute: %s", error.detail)
+
+    async def _take(self, host: str) -> Slot | Later:
+        """A slot, or when to try again; those who want one of the same host at the same time share one write."""
+        mine: asyncio.Future[Slot | Later] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.setdefault(host, [])
+        waiting.append(mine)
+        if len(waiting) > 1:
+            return await mine
+        try:
+            await asyncio.sleep(0)  # the others of the batch come now
+            found = await self._take_some(host, waiting)
+        except BaseException:
+            for other in waiting[1:]:
+                if not other.cancelled():
+                    other.set_exception(Unavailable("A turn of the host could not be taken."))
+            raise
+        for other, slot in zip(waiting[1:], found[1:], strict=True):
+            if not other.cancelled():
+                other.set_result(slot)
+        return found[0]
+
+    async def _take_some(self, host: str, waiting: Sequence[object]) -> list[Slot | Later]:
+        try:
+            pace = await self._store.get_pace(host)
+        finally:
+            del self._waiting[host]  # who comes from now on takes another
+        count = len(waiting)
+        for _ in range(TRIES):
+            now = self._clock.now_ms()
+            seen = pace or Pace()
+            if seen.after - now > NEAR_MS:
+                return [Later(seen.after - now, None)] * count
+            claim = plan(seen, count, now, self._limits)
+            if claim is None:
+                return [Later(HELD_MS, None)] * count
+            done, pace = await self._store.claim_tickets(host, claim)
+            if done and pace is not None:
+                found: list[Slot | Later] = list(slots(pace, claim, now, self._limits)[:count])
+                # A ticket in a lane that has become held meanwhile is lost.
+                return found + [Later(0, None)] * (count - len(found))
+        raise Unavailable(f"{TRIES} times in a row, another took a turn of the host first.")
+
+
+class PacedFetch:
+    """A fetch that waits for the turn of its host, up to `near_ms`; a host whose turn is further away is busy."""
+
+    def __init__(self, fetch: Fetch, pacer: Pacer, near_ms: int = PATIENCE_MS) -> None:
+        self._fetch = fetch
+        self._pacer = pacer
+        self._near_ms = near_ms
+
+    async def __call__(self, url: str, options: Any, deadline_s: float, *, gone: TargetFailed | None = None) -> Content:
+        host = None if gone is not None else self._pacer.host_of(url)
+        if host is None:
+            return await self._fetch(url, options, deadline_s, gone=gone)
+        started = time.monotonic()
+        near_ms = min(self._near_ms, round(deadline_s * 500))
+        if wait := await self._pacer.far(host, near_ms):
+            raise _not_now(wait)
+        turn = await self._pacer.turn(host, near_ms=near_ms)
+        if isinstance(turn, Later):
+            raise _not_now(turn.wait_ms)
+        try:
+            async with self._pacer.running(host, turn):
+                return await self._fetch(url, options, deadline_s - (time.monotonic() - started), gone=gone)
+        except TargetBusy as busy:
+            if busy.status in SLOWED_BY:
+                await self._pacer.slow(host, busy.retry_after or SLOWED_S)
+            raise
+
+
+def _not_now(wait_ms: int) -> TargetBusy:
+    return TargetBusy("Others ask this site as well, and its turn is not near.", retry_after=-(-wait_ms // 1000))
