@@ -161,14 +161,18 @@ SCENES: Mapping[str, Durations] = {
 
 
 def main() -> None:
-    print(f"{JOBS} jobs of {TARGETS} targets on one host, {WORKERS} workers with batches of {BATCH}, 2 a second, 4 at once")
+    print(
+        f"{JOBS} jobs of {TARGETS} targets on one host, {WORKERS} workers with batches of {BATCH}, 2 a second, 4 at once"
+    )
     for name, durations in SCENES.items():
         course = play(durations)
         fetches, took = len(course.starts), max(course.starts)
         print(f"{name}: {fetches} fetches in {took:.0f} s")
         print(f"  at most {course.most_at_once} at once, {course.most_in(10)} in 10 s")
         print(f"  {course.writes / fetches:.2f} writes a fetch ({dict(course.calls)})")
-        print(f"  {course.deliveries.total() / fetches:.2f} deliveries a fetch, at most {max(course.deliveries.values())}")
+        print(
+            f"  {course.deliveries.total() / fetches:.2f} deliveries a fetch, at most {max(course.deliveries.values())}"
+        )
 
 
 if __name__ == "__main__":

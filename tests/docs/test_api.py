@@ -16,8 +16,8 @@ from sift.content.pipeline import PipelineSettings
 from sift.content.responses import _BUSY
 from sift.jobs import MAX_WINDOW
 from sift.patterns import MAX_PATTERN_BYTES
+from sift.services import pace, work
 from sift.services import read as reading
-from sift.services import work
 from sift.targets import MAX_CONTEXT, MAX_PROGRAM_CHARS, MAX_QUESTION_CHARS, FetchOptions, Mode
 from tests.docs.pages import names, read, rows, section
 from tests.template.document import events, functions, load
@@ -129,6 +129,7 @@ SIZES = {
     "`question`": [
         f"{passages.MOST_PASSAGES} passages", f"{passages.MOST_CHARS:,} characters", f"{passages.MAX_INPUT_CHARS:,}",
     ],
+    "one host": [f"{pace.SLOWED_MS // 60_000} minutes"],
     "a busy target": [f"{work.BUSY_FOR_SECONDS / 60:.0f} minutes"],
 }  # fmt: skip
 

@@ -82,6 +82,7 @@ def keys_of_the_code() -> set[tuple[str, str]]:
         "segment": (job, "<segment>"),
         "outcome": (job, 0),
         "assembly": (job,),
+        "pace": ("<host>",),
         "api_key": ("<key id>",),
         "listed_key": ("<key id>",),
     }

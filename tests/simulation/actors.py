@@ -11,6 +11,7 @@ from sift.api.views import line
 from sift.services.advance import Advancer
 from sift.services.assemble import Assembler
 from sift.services.control import Controller
+from sift.services.pace import Pacer
 from sift.services.purge import Purger
 from sift.services.read import Reader
 from sift.services.results import Results
@@ -20,6 +21,7 @@ from sift.services.sweep import Report, Sweeper
 from sift.services.work import Received, Worker
 from tests.simulation.backend import PART_BYTES, VISIBILITY_SECONDS, target_of
 from tests.simulation.processes import Process
+from tests.simulation.scenario import PACE
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -74,6 +76,7 @@ class WorkerProcess(Process):
             advancer=Advancer(store, queue, blobs, bus, self, assembly=self.port("assembly", backend.assembly)),
             fetch=world.site.fetch_for(self),
             lease_seconds=world.scenario.lease,
+            pacer=Pacer(store, self, PACE) if world.scenario.paced else None,
             random_source=world.rng,
         )
 

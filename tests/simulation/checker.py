@@ -19,7 +19,8 @@ from tests.simulation.invariants import (
 )
 from tests.simulation.ledger import Job, Ledger, RequestKey
 from tests.simulation.processes import Effect, Invocation
-from tests.simulation.site import Target, Visit
+from tests.simulation.scenario import PACE
+from tests.simulation.site import GIVEN_UP, Target, Visit
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -193,7 +194,7 @@ class Checker:
         for other in earlier:
             if other.ended is None and other.invocation.owns and visit.invocation.owns:
                 broken("twice", f"{target} is being fetched by {other.invocation.process.name} too")
-            to_the_end = other.result is not None and other.result != "TargetBusy"
+            to_the_end = other.result not in {None, "TargetBusy", GIVEN_UP}
             if to_the_end and not other.invocation.faulty and not visit.invocation.faulty:
                 broken("twice", f"{target} was fetched to its end by {other.invocation.process.name}, without a fault")
 
@@ -254,6 +255,22 @@ class Checker:
         if left:
             broken("3 caps", f"all jobs have ended, and there is still {left}")
         self._blobs()
+        self._pace()
+
+    def _pace(self) -> None:
+        """The site was asked no more often, and by no more at once, than it may be; where nothing held up those who had
+        their turn, and no clock was wrong."""
+        scenario = self._world.scenario
+        if not scenario.paced or scenario.rates or scenario.skew_ms:
+            return
+        begun = self._world.site.begun
+        most = max((count for _, count in begun), default=0)
+        if most > PACE.concurrency:
+            broken("pace", f"{most} requests at once")
+        starts = sorted(moment for moment, _ in begun)
+        for first, later in zip(starts, starts[20:], strict=False):
+            if later - first < 20 / PACE.rate - 1:
+                broken("pace", f"more than 20 requests in {later - first:.1f} s")
 
     def _blobs(self) -> None:
         """A content in the bucket is the one that was counted."""

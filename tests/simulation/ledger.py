@@ -9,7 +9,7 @@ from sift.jobs import MAX_CLAIMS, Flight, Meta, State
 from sift.store.ports import Outcome
 from tests.simulation.invariants import ACTIVE, ENDED, broken
 from tests.simulation.processes import Invocation
-from tests.simulation.site import ALWAYS, Target, Visit, kind_of
+from tests.simulation.site import ALWAYS, GIVEN_UP, Target, Visit, kind_of
 
 #: A busy target is tried for 10 minutes; a try of its last second may take as long as a function runs.
 BUSY_MS = 600_000 + 100_000
@@ -134,8 +134,8 @@ class Ledger:
                 if result != "ZeroDivisionError" and crashes < MAX_CLAIMS:
                     broken("crash count", f"{target} is given up after {crashes} crashes")
             case "busy":
-                busy = [visit for visit in visits if visit.result == "TargetBusy"]
-                if result != "TargetBusy":
+                busy = [visit for visit in visits if visit.result in {"TargetBusy", GIVEN_UP}]
+                if result not in {"TargetBusy", GIVEN_UP}:
                     broken("busy", f"{target} failed as busy; its last fetch was {mine}")
                 if kind == "busy" and (mine is None or (mine.ended or 0) - (busy[0].ended or 0) < 500):
                     broken("busy", f"{target} is given up within 10 minutes")

@@ -10,6 +10,7 @@ from enum import Enum, auto
 from typing import Any
 
 from sift.clock import CLOCK_MARGIN_MS
+from sift.pacing import PaceLimits
 
 
 class Fault(Enum):
@@ -28,6 +29,9 @@ class Fault(Enum):
     DUPLICATED = auto()  # messages that come twice (sends only)
     DROPPED = auto()  # messages that were taken and are lost (sends only)
 
+
+#: How often a site is asked, and by how many at once, where it is paced.
+PACE = PaceLimits(2, 4)
 
 SENDS = (Fault.PARTIAL, Fault.DUPLICATED, Fault.DROPPED)
 
@@ -71,6 +75,8 @@ class Scenario:
     kinds: tuple[str, ...] = ()
     #: Clocks are as far off as they may be, rather than anywhere between.
     far_off: bool = False
+    #: The site is asked twice a second at most, and by four at once.
+    paced: bool = False
     #: Clients do little but pause and resume.
     flips: bool = False
 
@@ -104,7 +110,8 @@ THEMES: dict[str, dict[str, Any]] = {
 
 def draw(seed: int, *, small: bool = False) -> Scenario:
     """The scenario of a seed: three of five are drawn freely, the others on a theme. `small` for slow adapters."""
-    scenario, rng = _draw(seed, small), random.Random(f"theme {seed}")
+    paced = random.Random(f"paced {seed}").random() < 0.4
+    scenario, rng = dataclasses.replace(_draw(seed, small), paced=paced), random.Random(f"theme {seed}")
     if rng.random() < 0.6:
         return scenario
     theme = THEMES[rng.choice(sorted(THEMES))]

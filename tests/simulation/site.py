@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ Target = tuple[str, int]
 
 GOOD = ("ok", "ok", "ok", "ok", "ok", "slow", "large")
 ALWAYS = 99
+#: The result of a visit whose turn could not be held.
+GIVEN_UP = "GivenUp"
 #: The number is how often it happens before the target is fine.
 BAD = (
     "fail",
@@ -71,6 +74,9 @@ class Site:
         self._world = world
         self.visits: dict[Target, list[Visit]] = {}
         self._serial = 0
+        self._under_way: dict[int, Visit] = {}
+        #: When each visit began, and how many were under way then, this one included.
+        self.begun: list[tuple[float, int]] = []
 
     def fetch_for(self, process: Process) -> Callable[[str, Mapping[str, Any], float], Awaitable[Content]]:
         async def fetch(url: str, options: Mapping[str, Any], deadline_s: float, *, gone: Any = None) -> Content:
@@ -86,16 +92,26 @@ class Site:
         visit = Visit(self._serial, lease, process.invocation, world.loop.time())
         world.checker.fetching((job_id, index), url, visit, earlier)
         earlier.append(visit)
+        self._under_way[visit.serial] = visit
         kind, times = kind_of(url)
         taken = {"slow": rng.uniform(15, 39), "hang": deadline_s, "stuck": 1_000.0}.get(kind, rng.expovariate(1))
         again = times == ALWAYS or len(earlier) <= times
         if kind == "stuck" and not again:
             taken = 1.0
-        await process.sleep(min(taken, deadline_s) if kind != "stuck" else taken)
+        alive = [one for one in self._under_way.values() if one.ended is None and one.invocation.owns]
+        self.begun.append((visit.began, len(alive)))
+        try:
+            await process.sleep(min(taken, deadline_s) if kind != "stuck" else taken)
+        except asyncio.CancelledError:
+            # Its turn could not be held: others may go, so it is over, and counts as busy.
+            visit.ended, visit.result = world.loop.time(), GIVEN_UP
+            self._under_way.pop(visit.serial, None)
+            raise
         if kind == "crash" and again:
             process.kill(f"fetching {index} of {job_id}")
             await process.sleep(0)
         visit.ended = world.loop.time()
+        self._under_way.pop(visit.serial, None)
         try:
             content = self._answer(kind, again, url, visit)
         except BaseException as error:

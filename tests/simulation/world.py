@@ -221,10 +221,11 @@ class World:
             self._failed.set_result(None)
 
     def _end(self) -> None:
-        left = list(self.tasks)
-        for task in left:
-            task.cancel()
-        self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        while left := asyncio.all_tasks(self.loop):
+            # More than once: what cleans up after itself waits for a dead process, for ever.
+            for task in left:
+                task.cancel()
+            self.loop.run_until_complete(asyncio.sleep(0))
         self.loop.close()
         self.backend.close()
 

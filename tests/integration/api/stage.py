@@ -144,6 +144,7 @@ class Stage:
             "AWS_SECRET_ACCESS_KEY": "local",
             "AWS_DEFAULT_REGION": "us-east-1",
             "POWERTOOLS_LOG_LEVEL": "ERROR",
+            "HOST_RATE": "0",  # what waits for turns has tests of its own
         }
         self.store = DynamoStore(tables, self.table)
         self.queue = SqsQueue(sqs, self.queue_url)

@@ -188,8 +188,10 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
         job_id: str = ask("POST", "/v1/jobs", 202, {"targets": [{"url": url} for url in urls], **more})["id"]
         return job_id
 
+    monkeypatch.setenv("HOST_RATE", "2")
     with recorder.running("FetchNowFunction"):
         reply = stage.request("POST", "/v1/fetch", {"url": vast})
+    monkeypatch.setenv("HOST_RATE", "0")
     assert reply.status == 200, reply.raw
 
     def work() -> None:
@@ -280,9 +282,10 @@ def test_every_role_allows_what_its_function_needs_and_no_more(
     (bounded,) = [name for name in functions(load()) if leading_keys(name)]
     assert bounded == "FetchNowFunction"
     asked = recorder.leading[bounded]
-    assert asked == {keys.api_key(stage.key.split("_")[1])[0]}
+    assert asked == {keys.api_key(stage.key.split("_")[1])[0], keys.pace("example.com")[0]}
     assert all(matches(key, leading_keys(bounded)) for key in asked), "it would be refused"
     others = {key for name, found in recorder.leading.items() if name != bounded for key in found} - asked
     assert any(key.startswith("JOB#") for key in others)
-    others = {key for key in others if not key.startswith(keys.api_key("")[0])} | {keys.listed_key("")[0]}
+    granted_too = (keys.api_key("")[0], keys.pace("")[0])
+    others = {key for key in others if not key.startswith(granted_too)} | {keys.listed_key("")[0]}
     assert not any(matches(key, leading_keys(bounded)) for key in others), "it may read more than keys"
