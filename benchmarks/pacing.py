@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -46,7 +47,7 @@ class Course:
 
     starts: list[float] = field(default_factory=list)
     most_at_once: int = 0
-    deliveries: Counter[tuple[str, int]] = field(default_factory=Counter)
+    deliveries: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
     statuses: list[str] = field(default_factory=list)
     now: int = 0
@@ -88,6 +89,10 @@ class _Table:
             return await method(*args, **kwargs)
 
         return call
+
+
+def _left(end: float) -> float:
+    return end - asyncio.get_running_loop().time()
 
 
 def play(
@@ -138,10 +143,9 @@ async def _play(
             if not received:
                 await asyncio.sleep(chance.uniform(0.05, 0.2))
                 continue
-            for one in received:
-                course.deliveries[one.body.partition('"url"')[0], 0] += 1
+            course.deliveries.update(one.body.partition('"url"')[0] for one in received)
             end = asyncio.get_running_loop().time() + 90
-            kept = await worker.run_batch(received, lambda end=end: end - asyncio.get_running_loop().time())  # type: ignore[misc]
+            kept = await worker.run_batch(received, functools.partial(_left, end))
             for one in received:
                 if one.message_id not in kept:
                     queue.delete(one.receipt)

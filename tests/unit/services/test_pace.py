@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import json
 from collections.abc import Coroutine
 from typing import Any
@@ -49,12 +50,20 @@ def pacers(count: int = 1) -> tuple[MemoryStore, list[Pacer]]:
     return store, [Pacer(store, Clock(), LIMITS) for _ in range(count)]
 
 
+async def ask(pacer: Pacer, turn: Slot, seconds: float, error: Exception | None = None) -> None:
+    """A request that takes so long, and ends so."""
+    async with pacer.running(HOST, turn):
+        await asyncio.sleep(seconds)
+        if error is not None:
+            raise error
+
+
 def check_exact(course: Course) -> None:
     assert course.most_at_once <= LIMITS.concurrency
     # A fetch begins some ms after its slot: the claim of its target comes in between.
     assert course.most_in(9.9) <= 20
     starts = sorted(course.starts)
-    assert all(later - first > 0.4 for first, later in zip(starts, starts[1:], strict=False))
+    assert all(later - first > 0.4 for first, later in itertools.pairwise(starts))
     assert set(course.statuses) == {"done"}
 
 
@@ -85,7 +94,7 @@ def test_a_host_that_asks_to_come_back_later_is_left_alone_by_everybody() -> Non
     course = play(lambda number: 0.3, targets=10, busy={6: 60.0})
     check_exact(course)
     starts = sorted(course.starts)
-    gap = max(later - first for first, later in zip(starts, starts[1:], strict=False))
+    gap = max(later - first for first, later in itertools.pairwise(starts))
     assert 58 < gap < 75
     assert sum(later > starts[6] + 0.4 for later in starts if later < starts[6] + 55) <= 1, "one was on its way"
 
@@ -128,7 +137,7 @@ def test_a_turn_that_is_kept_is_waited_for_and_costs_no_other_write() -> None:
 
 def test_a_turn_that_was_missed_is_lost() -> None:
     async def story() -> None:
-        store, (pacer,) = pacers()
+        _store, (pacer,) = pacers()
         await asyncio.sleep(5)
         turn = await pacer.turn(HOST, Slot(NOW + 4_999, 2))
         assert turn == Slot(NOW + 5_000, 0)
@@ -181,9 +190,7 @@ def test_an_error_of_the_request_is_its_own(error: Exception) -> None:
         turn = await pacer.turn(HOST)
         assert isinstance(turn, Slot)
         with pytest.raises(type(error)) as caught:
-            async with pacer.running(HOST, turn):
-                await asyncio.sleep(5)
-                raise error
+            await ask(pacer, turn, 5, error)
         assert caught.value is error
         assert not store.paces[HOST].holds
 
@@ -201,8 +208,7 @@ def test_a_request_whose_hold_can_not_be_written_is_given_up_in_time() -> None:
 
         store.hold_lane = store.free_lane = away  # type: ignore[method-assign]
         with pytest.raises(TargetBusy, match="turn"):
-            async with pacer.running(HOST, turn):
-                await asyncio.sleep(30)
+            await ask(pacer, turn, 30)
         assert asyncio.get_running_loop().time() == 2, "the next one of its lane may go"
 
     run(story())
