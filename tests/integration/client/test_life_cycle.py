@@ -23,15 +23,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
         yield running
 
 
-@pytest.fixture
-def client(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sift]:
-    assert stack.key is not None
-    monkeypatch.setenv("SIFT_URL", stack.url)
-    monkeypatch.setenv("SIFT_KEY", stack.key)
-    with Sift(stack.url, stack.key) as opened:
-        yield opened
-
-
 def _ended(client: Sift, job_id: str) -> str:
     end = time.monotonic() + 240
     while time.monotonic() < end:
