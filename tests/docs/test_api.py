@@ -16,8 +16,8 @@ from sift.content.pipeline import PipelineSettings
 from sift.content.responses import _BUSY
 from sift.jobs import MAX_WINDOW
 from sift.patterns import MAX_PATTERN_BYTES
+from sift.services import fetching, work
 from sift.services import read as reading
-from sift.services import work
 from sift.targets import MAX_CONTEXT, MAX_PROGRAM_CHARS, MAX_QUESTION_CHARS, FetchOptions, Mode
 from tests.docs.pages import names, read, rows, section
 from tests.template.document import events, functions, load
@@ -111,7 +111,7 @@ SIZES = {
     "redirects": [f"{LIMITS.redirects}"],
     "ports": [str(port) for port in sorted(DEFAULT_PORTS)],
     "one fetch": [
-        f"{work.TARGET_SECONDS:.0f} s", f"{immediate.TARGET_SECONDS:.0f} s",
+        f"{fetching.TARGET_SECONDS:.0f} s", f"{immediate.TARGET_SECONDS:.0f} s",
         f"{SETTINGS.timeouts.connect:.0f} s", f"{SETTINGS.timeouts.read:.0f} s",
     ],
     "reading a document": [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sift.services.advance import Advancer
 from sift.services.control import Controller
+from sift.services.fetching import FetchRunner
 from sift.services.purge import Purger
 from sift.services.read import Reader
 from sift.services.retry import Retrier
@@ -64,10 +65,9 @@ class WorkerProcess(Process):
             store=store,
             queue=queue,
             dead_letters=self.port("dead_letters", backend.dead_letters),
-            blobs=blobs,
             clock=self,
             advancer=Advancer(store, queue, blobs, bus, self),
-            fetch=world.site.fetch_for(self),
+            runner=FetchRunner(world.site.fetch_for(self), blobs, self),
             lease_seconds=world.scenario.lease,
             random_source=world.rng,
         )

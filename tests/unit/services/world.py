@@ -18,6 +18,7 @@ from sift.jobs import ENDED, State
 from sift.queue.memory import MemoryQueue
 from sift.services.advance import Advancer
 from sift.services.control import Controller
+from sift.services.fetching import FetchRunner
 from sift.services.keys import KeyService
 from sift.services.purge import Purger
 from sift.services.read import Reader
@@ -153,8 +154,8 @@ class World:
         blobs = life.wrap("blobs", self.blobs)
         advancer = Advancer(store, queue, blobs, life.wrap("bus", self.bus), self.clock)
         return Worker(
-            store=store, queue=queue, dead_letters=life.wrap("dead", self.queue), blobs=blobs, clock=self.clock,
-            advancer=advancer, fetch=self.site.fetch, lease_seconds=LEASE_SECONDS,
+            store=store, queue=queue, dead_letters=life.wrap("dead", self.queue), clock=self.clock,
+            advancer=advancer, runner=FetchRunner(self.site.fetch, blobs, self.clock), lease_seconds=LEASE_SECONDS,
             random_source=random.Random(next(self._seeds)),
         )  # fmt: skip
 
