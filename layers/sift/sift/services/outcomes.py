@@ -53,10 +53,10 @@ async def keep_response(
 
     An error's body is content as well: it is what says why.
     """
-    media_type = response.media_type or "application/octet-stream"
+    media_type = response.media_type if _is_header(response.media_type) else "application/octet-stream"
     meta = {
         "status": response.status,
-        "content_type": response.media_type or None,
+        "content_type": media_type,
         "gateway_request_id": response.request_id,
         "usage": None if response.usage is None else dict(response.usage),
         **outcome_meta,
@@ -93,6 +93,11 @@ def keep_failure(message: Message, lease: int, error: TargetFailed, attempts: in
     }
     document["meta"] = {**error.meta, "attempts": attempts} if error.meta else None
     return Outcome(message.index, lease, "failed", 0, document)
+
+
+def _is_header(text: str) -> bool:
+    """Whether it can be sent on as a Content-Type."""
+    return 0 < len(text) < 200 and text.isascii() and text.isprintable()
 
 
 def _document(message: Message, attempts: int, now_ms: int) -> dict[str, Any]:
