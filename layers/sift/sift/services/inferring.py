@@ -51,7 +51,8 @@ class InferenceRunner:
             raise AssertionError("a URL came to the worker of inference jobs")
         if gone is not None:
             raise gone
-        if claimed.entry.claims > 1 and (answered := await self._answered(claimed)) is not None:
+        was_out = claimed.entry.claims > 1 or claimed.entry.busy_since is not None
+        if was_out and (answered := await self._answered(claimed)) is not None:
             return answered
         try:
             return await self._run(claimed, message, seconds)

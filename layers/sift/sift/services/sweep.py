@@ -17,12 +17,11 @@ from sift.services.purge import Purger
 from sift.services.submit import MOST_SHARDS
 from sift.store.ports import Store
 
-#: A target that was never claimed is sent again after this, if the queue shows no waiting message (ms) ...
+#: A target that was never claimed is sent again after this, if the queue shows no waiting message (ms); a request whose
+#: worker died, after this from the end of its lease ...
 QUIET_MS = 3 * 60_000
 #: ... and after this whatever the queue shows: another job's messages may hide that its own is lost (ms).
 LOST_MS = 15 * 60_000
-#: A request whose worker died is sent again this long after its lease (ms): its own message is hidden for hours.
-DIED_MS = 60_000
 #: Jobs looked at side by side.
 AT_ONCE = 8
 #: Seconds of the function's time that are left to end in good order.
@@ -167,7 +166,8 @@ class Sweeper:
 
     async def _stale(self, kind: Kind, state: State) -> dict[int, Flight]:
         now = self._clock.now_ms()
-        died_ms = self._visibility_ms if kind == "fetch" else DIED_MS
+        # The message of a request is hidden for as long as the longest request takes, which is too long to wait for.
+        died_ms = self._visibility_ms if kind == "fetch" else QUIET_MS
         quiet = {index: (now - entry.until, entry) for index, entry in state.flight.items()}
         stale: dict[int, Flight] = {}
         waiting: dict[int, Flight] = {}
