@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from sift import ids
 from sift.services.advance import Advancer
+from sift.services.fetching import FetchRunner
 from sift.services.work import Worker
 from sift.store.dynamo import DynamoStore
 from sift.store.memory import MemoryStore
@@ -46,8 +47,9 @@ def test_a_copy_in_the_same_batch_with_the_same_lease_is_not_mine() -> None:
         world.queue.add(next(iter(world.queue.waiting.values())).body)
         world.site.answers[URL] = [page("first"), page("second, and longer")]
         worker = Worker(
-            store=world.store, queue=world.queue, dead_letters=world.queue, blobs=world.blobs, clock=world.clock,
-            advancer=Advancer(world.store, world.queue, world.blobs, world.bus, world.clock), fetch=world.site.fetch,
+            store=world.store, queue=world.queue, dead_letters=world.queue, clock=world.clock,
+            advancer=Advancer(world.store, world.queue, world.blobs, world.bus, world.clock),
+            runner=FetchRunner(world.site.fetch, world.blobs, world.clock),
             lease_seconds=LEASE_SECONDS, random_source=Always(),
         )  # fmt: skip
         await world.deliver(2, worker=worker)

@@ -90,7 +90,7 @@ class Api:
 
 
 class FetchPage(Protocol):
-    """Fetches one URL within `deadline_s` seconds, as `sift.services.work.Fetch` does, with options that are checked.
+    """Fetches one URL within `deadline_s` seconds, as `sift.services.fetching.Fetch` does, with checked options.
 
     Raises TargetFailed or TargetBusy.
     """
@@ -188,18 +188,19 @@ def _pipeline(config: settings.ContentSettings) -> Any:
 @functools.cache
 def worker() -> Worker:
     """The worker of functions/fetch."""
+    from sift.services.fetching import FetchRunner
     from sift.services.work import Worker
 
     config = settings.load(settings.FetchSettings, os.environ)
     store = _store(config)
+    blobs = S3Blobs(_Lazy("s3"), config.bucket_name)
     return Worker(
         store=store,
         queue=SqsQueue(_Lazy("sqs"), config.fetch_queue_url),
         dead_letters=SqsDeadLetters(_Lazy("sqs"), config.fetch_dead_letter_queue_url),
-        blobs=S3Blobs(_Lazy("s3"), config.bucket_name),
         clock=SystemClock(),
         advancer=_advancer(config, store),
-        fetch=fetch_with(_pipeline(config).run),
+        runner=FetchRunner(fetch_with(_pipeline(config).run), blobs, SystemClock()),
         lease_seconds=config.lease_seconds,
     )
 

@@ -23,6 +23,7 @@ from sift.events.eventbridge import EventBridgeBus
 from sift.jobs import State
 from sift.queue.sqs import SqsDeadLetters, SqsQueue
 from sift.services.advance import Advancer
+from sift.services.fetching import FetchRunner
 from sift.services.keys import KeyService
 from sift.services.work import Received, Worker
 from sift.store.dynamo import DynamoStore
@@ -197,8 +198,9 @@ class Stage:
 
     def worker(self, fetch: Callable[..., Awaitable[Content]]) -> Worker:
         return Worker(
-            store=self.store, queue=self.queue, blobs=self.blobs, clock=SystemClock(), advancer=self.advancer(),
-            dead_letters=SqsDeadLetters(self.deployment.client("sqs"), self.dead_url), fetch=fetch, lease_seconds=100,
+            store=self.store, queue=self.queue, clock=SystemClock(), advancer=self.advancer(),
+            dead_letters=SqsDeadLetters(self.deployment.client("sqs"), self.dead_url),
+            runner=FetchRunner(fetch, self.blobs, SystemClock()), lease_seconds=100,
         )  # fmt: skip
 
     def receive(self) -> list[dict[str, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import BinaryIO
+
 from sift.blobs.ports import REMOVE_BATCH
 
 
@@ -13,6 +15,9 @@ class MemoryBlobs:
 
     async def put(self, key: str, body: bytes, media_type: str) -> None:
         self.blobs[key] = (body, media_type)
+
+    async def put_file(self, key: str, file: BinaryIO, media_type: str) -> None:
+        await self.put(key, file.read(), media_type)
 
     async def get(self, key: str) -> bytes | None:
         found = self.blobs.get(key)

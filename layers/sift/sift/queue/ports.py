@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from sift.messages import TargetMessage
+from sift.messages import Message
 
 
-class Queue(Protocol):
-    """The queue of one kind of target. Every method raises Unavailable when the queue does not answer."""
+class Sender(Protocol):
+    """Where targets are sent. Raises Unavailable when a queue does not answer."""
 
-    async def send(self, messages: Sequence[TargetMessage]) -> int:
+    async def send(self, messages: Sequence[Message]) -> int:
         """Send all; returns how many were accepted. What was not is repaired by the sweeper."""
         ...
+
+
+class Queue(Sender, Protocol):
+    """The queue of one kind of target. Every method raises Unavailable when the queue does not answer."""
 
     async def set_visibility(self, receipt: str, seconds: int) -> None:
         """Hide a received message for this long (0 to 43,200 s) from now."""
