@@ -209,14 +209,20 @@ def _answerer(config: settings.ContentSettings) -> Any:
     """What asks the model that answers questions; None where none is configured."""
     if not config.question_model or not config.gateway_url:
         return None
+    from sift.completions import Completions
     from sift.content.answers import Answerer
-    from sift.content.pipeline import make_tls_context
+
+    return Answerer(Completions(_gateway(config.gateway_url, config.gateway_secret)), config.question_model)
+
+
+def _gateway(url: str, arn: str) -> Any:
+    """The operator's model gateway, whatever asks it."""
+    from sift.connections import make_tls_context
     from sift.gateway import Gateway
     from sift.secrets import Secret
 
-    arn = config.gateway_secret
-    secret = Secret(_Lazy("secretsmanager"), arn, SystemClock()).read if arn else None
-    return Answerer(Gateway(config.gateway_url, secret, make_tls_context(None)), config.question_model)
+    secret = Secret(_Lazy("secretsmanager"), _Lazy("ssm"), arn, SystemClock()).read if arn else None
+    return Gateway(url, secret, make_tls_context(None))
 
 
 @functools.cache
