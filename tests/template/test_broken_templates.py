@@ -135,7 +135,9 @@ def _break(template: Template, path: str, value: Any) -> Template:
     for step in parents:
         at = at[int(step) if isinstance(at, list) else step]
     if value is ABSENT:
-        del at[int(last) if isinstance(at, list) else last]  # a path that does not exist is a mistake of the table above, and fails
+        del at[
+            int(last) if isinstance(at, list) else last
+        ]  # a path that does not exist is a mistake of the table above, and fails
     else:
         at[last] = value
     return broken

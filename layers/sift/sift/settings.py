@@ -78,6 +78,14 @@ class ApiSettings(CallerSettings):
     gateway_url: str = Field(pattern=_GATEWAY)
     inference_paths: str
 
+    @field_validator("inference_paths")
+    @classmethod
+    def _are_paths(cls, value: str) -> str:
+        from sift.model_requests import read_paths
+
+        read_paths(value)
+        return value
+
     @field_validator("caller_classes")
     @classmethod
     def _are_classes(cls, value: str) -> str:
