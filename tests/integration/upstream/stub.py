@@ -6,6 +6,7 @@ import asyncio
 import json
 import ssl
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,7 +97,9 @@ class StubGateway:
         except asyncio.CancelledError:
             pass  # it is being closed
         finally:
-            writer.transport.abort() if request is not None else writer.close()
+            writer.transport.abort()
+            with suppress(OSError):  # TLS that did not end in good order is one
+                await writer.wait_closed()
 
     def _order(self, request: Received) -> dict[str, Any]:
         try:
