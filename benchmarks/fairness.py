@@ -19,6 +19,7 @@ from sift.identity import Identity, Limits
 from sift.jobs import ENDED, MAX_WINDOW
 from sift.queue.memory import MemoryQueue
 from sift.services.advance import Advancer
+from sift.services.fetching import FetchRunner
 from sift.services.submit import Request, Submitter, Terms
 from sift.services.work import Received, Worker
 from sift.store.memory import MemoryStore
@@ -148,8 +149,8 @@ async def _play(course: Course) -> None:
 
     async def work() -> None:
         worker = Worker(
-            store=store, queue=queue, dead_letters=queue, blobs=blobs, clock=clock, advancer=advancer,
-            fetch=fetch, lease_seconds=100, random_source=random_,
+            store=store, queue=queue, dead_letters=queue, clock=clock, advancer=advancer,
+            runner=FetchRunner(fetch, blobs, clock), lease_seconds=100, random_source=random_,
         )  # fmt: skip
         while len(course.ended) < len(scene.sizes):
             batch = queue.receive(BATCH)

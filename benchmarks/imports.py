@@ -19,6 +19,7 @@ ENVIRONMENT = {
     "BUCKET_NAME": "b",
     "FETCH_QUEUE_URL": "https://sqs.test/q",
     "FETCH_DEAD_LETTER_QUEUE_URL": "https://sqs.test/d",
+    "INFERENCE_QUEUE_URL": "https://sqs.test/i",
     "EVENT_BUS_NAME": "e",
     "LEASE_SECONDS": "100",
     "GUARD_ALLOW": "",

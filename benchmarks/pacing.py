@@ -20,6 +20,7 @@ from sift.identity import Identity, Limits
 from sift.pacing import PaceLimits
 from sift.queue.memory import MemoryQueue
 from sift.services.advance import Advancer
+from sift.services.fetching import FetchRunner
 from sift.services.pace import Pacer
 from sift.services.submit import Request, Submitter, Terms
 from sift.services.work import Received, Worker
@@ -133,10 +134,11 @@ async def _play(
     async def work() -> None:
         """An execution environment with its pacer, and the poller that calls it."""
         table: Any = _Table(store, course, chance)
+        pacer = Pacer(table, clock, LIMITS)
         advancer = Advancer(table, queue, blobs, MemoryBus(), clock, assembly=MemoryQueue(clock))
         worker = Worker(
-            store=table, queue=queue, dead_letters=queue, blobs=blobs, clock=clock, advancer=advancer, fetch=fetch,
-            lease_seconds=100, pacer=Pacer(table, clock, LIMITS), random_source=chance,
+            store=table, queue=queue, dead_letters=queue, clock=clock, advancer=advancer, lease_seconds=100,
+            runner=FetchRunner(fetch, blobs, clock, pacer), pacer=pacer, random_source=chance,
         )  # fmt: skip
         while not store.states or any(state.ended_at is None for state in store.states.values()):
             received = [Received(receipt, receipt, m.body, m.receives) for receipt, m in queue.receive(batch)]
@@ -165,9 +167,8 @@ SCENES: Mapping[str, Durations] = {
 
 
 def main() -> None:
-    print(
-        f"{JOBS} jobs of {TARGETS} targets on one host, {WORKERS} workers with batches of {BATCH}, 2 a second, 4 at once"
-    )
+    print(f"{JOBS} jobs of {TARGETS} targets on one host, {WORKERS} workers with batches of {BATCH}")
+    print(f"{LIMITS.rate} a second, {LIMITS.concurrency} at once")
     for name, durations in SCENES.items():
         course = play(durations)
         fetches, took = len(course.starts), max(course.starts)

@@ -21,6 +21,7 @@ from sift.identity import Identity, Limits
 from sift.queue.sqs import SqsDeadLetters, SqsQueue
 from sift.services.advance import Advancer
 from sift.services.control import Controller
+from sift.services.fetching import FetchRunner
 from sift.services.read import Reader
 from sift.services.submit import Request, Submitter, Terms
 from sift.services.work import Received, Worker
@@ -123,8 +124,8 @@ class Deployment:
             return Content(body, "text/markdown; charset=utf-8")
 
         return Worker(
-            store=self.store, queue=self.queue, dead_letters=self.dead_letters, blobs=self.blobs, clock=self.clock,
-            advancer=self.advancer(), fetch=fetch, lease_seconds=100,
+            store=self.store, queue=self.queue, dead_letters=self.dead_letters, clock=self.clock,
+            advancer=self.advancer(), runner=FetchRunner(fetch, self.blobs, self.clock), lease_seconds=100,
         )  # fmt: skip
 
     async def submit(self, count: int, **values: Any) -> str:

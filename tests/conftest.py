@@ -1,9 +1,10 @@
-"""In CI a skipped test fails the run, unless it stands on a list with its reason."""
+"""In CI a skipped test fails the run, unless it stands on a list with its reason; Ctrl-C is heard everywhere."""
 
 from __future__ import annotations
 
 import os
 import re
+import signal
 
 import pytest
 
@@ -17,6 +18,8 @@ UNEXPECTED = pytest.StashKey[dict[str, str]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[UNEXPECTED] = {}
+    # A shell starts what it runs in the background with Ctrl-C ignored, and so would be every process of a test.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("CI") == "true":
         config.pluginmanager.register(SkipWatch(config.stash[UNEXPECTED]))
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from sift_client.shapes import Slot
+from sift_client.shapes import Slot, address
 
 _EXTENSIONS = {
     "text/markdown": "md",
@@ -24,7 +24,7 @@ _EXTENSIONS = {
 
 def name_file(slot: Slot) -> str:
     """`0003-articles-tide-tables.md`: sorts by index, says what it is, and holds nothing a shell would mind."""
-    parts = urlsplit(slot["url"])
+    parts = urlsplit(address(slot))
     words = unquote(parts.path).rsplit(".", 1)[0] if "." in parts.path.rsplit("/", 1)[-1] else unquote(parts.path)
     slug = _slug(words) or _slug(parts.hostname or "") or "content"
     return f"{slot['index']:04d}-{slug}.{_extension(slot.get('media_type') or '')}"

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as RichProgress
 
 from sift_client.follow import Progress
-from sift_client.shapes import Job, Slot
+from sift_client.shapes import Job, Slot, address
 from sift_client.tables import clean, describe_error
 
 
@@ -45,7 +45,7 @@ class LineProgress:
         """Say what came of the target."""
         self._ended += 1
         outcome = str(path) if path else describe_error(slot)
-        line = f"[{self._ended}/{self._total}] {slot['index']:04d} {slot['status']} {clean(slot['url'])}"
+        line = f"[{self._ended}/{self._total}] {slot['index']:04d} {slot['status']} {clean(address(slot))}"
         print(f"{line} {outcome}".rstrip(), file=self._stream, flush=True)
 
     def close(self) -> None:

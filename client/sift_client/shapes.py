@@ -56,11 +56,14 @@ class TargetError(TypedDict, total=False):
 
 
 class Slot(TypedDict, total=False):
-    """One target of a job. `content` is there when asked for; over 4 MB `content_url` takes its place."""
+    """One target of a job, with `url`, or `path` and `model` of a request. `content` is there when asked for; over 4 MB
+    `content_url` takes its place."""
 
     index: int
     id: str | None
     url: str
+    path: str
+    model: str | None
     status: Literal["pending", "running", "done", "failed", "cancelled"]
     attempts: int
     media_type: str | None
@@ -73,6 +76,11 @@ class Slot(TypedDict, total=False):
     encoding: Literal["base64"]
     content_url: str
     next_offset: int | None
+
+
+def address(slot: Slot) -> str:
+    """What a slot is about: its URL, or the path of its request."""
+    return slot.get("url") or slot.get("path") or ""
 
 
 class Fetched(TypedDict, total=False):

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sift_client.shapes import Job, Slot
+from sift_client.shapes import Job, Slot, address
 
 _HEADINGS = ("index", "url", "status", "media type", "characters", "time", "error")
 _RIGHT = frozenset({"index", "characters", "time"})
@@ -51,7 +51,7 @@ def _row(slot: Slot) -> tuple[str, ...]:
     chars, elapsed = slot.get("chars"), meta.get("elapsed_ms")
     return (
         str(slot["index"]),
-        clean(slot["url"]),
+        clean(address(slot)),
         slot["status"],
         clean((slot.get("media_type") or "").split(";")[0]),
         f"{chars:,}" if chars is not None else "",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import tempfile
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from sift.blobs.ports import (
     results_key,
     segment_key,
 )
+from sift.errors import Unavailable
 from sift.events.ports import Bus
 from sift.messages import TargetMessage, decode
 
@@ -86,6 +89,42 @@ def test_blobs_are_kept_by_key(blobs: Blobs) -> None:
         await blobs.put(key, b"\x00\xff" * 10, "application/pdf")
         assert await blobs.get(key) == b"\x00\xff" * 10
         assert key in await blobs.link(key, 60)
+
+    asyncio.run(story())
+
+
+def test_a_file_is_put_whole_from_where_it_stands(blobs: Blobs) -> None:
+    async def story() -> None:
+        key = content_key(JOB, 8, 12345)
+        with tempfile.TemporaryFile() as file:
+            file.write(b"before" + bytes(range(256)) * 12_000)
+            file.seek(6)
+            await blobs.put_file(key, file, "text/event-stream")
+        assert await blobs.get(key) == bytes(range(256)) * 12_000
+        with tempfile.TemporaryFile() as file:
+            await blobs.put_file(key, file, "application/json")
+        assert await blobs.get(key) == b""
+
+    asyncio.run(story())
+
+
+class Broken(io.BytesIO):
+    """A file that can't be read to its end."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if self.tell():
+            raise OSError(5, "the disk is broken")
+        return super().read(10 if size is None or size < 0 else min(size, 10))
+
+
+def test_a_file_that_breaks_off_is_never_there(blobs: Blobs) -> None:
+    async def story() -> None:
+        key = content_key(JOB, 9, 12345)
+        file = Broken(bytes(1_000_000))
+        file.read()
+        with pytest.raises((OSError, Unavailable)):
+            await blobs.put_file(key, file, "application/json")
+        assert await blobs.get(key) is None
 
     asyncio.run(story())
 

@@ -6,11 +6,13 @@ import asyncio
 import dataclasses
 from typing import Any
 
+import pytest
+
 from sift import ids
 from sift.assembly import Assembly
 from sift.identity import Identity, KeyRecord
 from sift.jobs import Flight
-from sift.store.ports import CapReached, Committed, Duplicate, Outcome, Segment, Spec, Store
+from sift.store.ports import CapReached, Committed, Duplicate, Outcome, RequestSpec, Segment, Spec, Store
 from tests.contract.conftest import HOUR, NOW, submission
 
 
@@ -145,6 +147,71 @@ def test_one_of_many_equal_submissions_wins(store: Store) -> None:
 def test_a_cap_of_zero_lets_nothing_in(store: Store) -> None:
     async def story() -> None:
         assert await store.commit(submission(caller_cap=0), NOW) == CapReached("caller")
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("before", ["queued", "running", "pausing", "paused", "cancelling"])
+def test_any_live_job_begins_to_cancel(store: Store, before: str) -> None:
+    """From then on nothing is claimed, released or paused; what was claimed may finish or be handed back."""
+
+    async def story() -> None:
+        made = submission(total=5, released=3)
+        job_id = made.meta.job_id
+        await store.commit(made, NOW)
+        if before in {"running", "pausing", "cancelling"}:
+            await store.claim(job_id, 0, NOW + 100_000, NOW)
+            await store.claim(job_id, 1, NOW + 100_001, NOW)
+        if before in {"pausing", "paused"}:
+            await store.pause(job_id, "pausing" if before == "pausing" else "paused", NOW)
+        if before == "cancelling":
+            await store.cancel(job_id)
+        changed = await store.cancel(job_id)
+        assert changed.ok
+        assert changed.state is not None
+        assert changed.state.status == "cancelling"
+        assert changed.state == await store.get_state(job_id)
+        assert not (await store.claim(job_id, 2, NOW + 100_002, NOW)).ok
+        assert not (await store.release(job_id, 3, 1, NOW)).ok
+        assert not (await store.pause(job_id, "pausing", NOW)).ok
+        assert not (await store.end_pause(job_id, NOW)).ok
+        assert not (await store.resume(job_id)).ok
+        if before in {"running", "cancelling"}:
+            assert (await store.finish(job_id, 0, NOW + 100_000, "done", 7)).ok
+            assert (await store.hand_back(job_id, 1, NOW + 100_001, NOW - 5_000, None)).ok
+        seen = await store.get_state(job_id)
+        assert seen is not None
+        assert (await store.settle(made.meta, seen, "cancelled", None, NOW, NOW // 1000 + 60)).ok
+        end = await store.get_state(job_id)
+        assert end is not None
+        assert end.status == "cancelled"
+        refused = await store.cancel(job_id)
+        assert (refused.ok, refused.state) == (False, end)
+        assert not await store.live_jobs(0)
+
+    asyncio.run(story())
+
+
+def test_there_is_nothing_to_cancel(store: Store) -> None:
+    async def story() -> None:
+        changed = await store.cancel(submission().meta.job_id)
+        assert (changed.ok, changed.state) == (False, None)
+
+    asyncio.run(story())
+
+
+def test_requests_come_back_as_they_were_submitted(store: Store) -> None:
+    async def story() -> None:
+        made = submission()
+        specs = [
+            RequestSpec("/v1/x", "a", '{"model":"a","ü":1}', "mine", 2),
+            RequestSpec("/v1/y", None, None, blob="jobs/j/inputs/1"),
+        ]
+        segment = Segment(0, specs)
+        meta = dataclasses.replace(made.meta, kind="inference", total=2)
+        await store.commit(dataclasses.replace(made, meta=meta, segments=[segment]), NOW)
+        assert await store.get_segment(meta.job_id, 0) == segment
+        assert await store.get_meta(meta.job_id) == meta
 
     asyncio.run(story())
 

@@ -72,6 +72,24 @@ def test_claim_of_what_is_not_out_is_refused_with_the_state(store: Store) -> Non
     asyncio.run(story())
 
 
+def test_an_abandoned_claim_is_free_at_once_and_stays_charged(store: Store) -> None:
+    async def story() -> None:
+        job_id = await _job(store)
+        await store.claim(job_id, 0, LEASE, NOW)
+        assert not (await store.abandon(job_id, 0, LEASE + 1, NOW)).ok
+        changed = await store.abandon(job_id, 0, LEASE, NOW - 5_000)
+        assert changed.ok
+        assert changed.state is not None
+        assert changed.state.flight[0] == Flight(NOW - 5_000, 1)
+        assert not (await store.abandon(job_id, 0, LEASE, NOW)).ok
+        again = await store.claim(job_id, 0, LEASE + 9, NOW)
+        assert again.state is not None
+        assert again.state.flight[0] == Flight(LEASE + 9, 2)
+        assert not (await store.finish(job_id, 0, LEASE, "done", 1)).ok
+
+    asyncio.run(story())
+
+
 def test_finish_counts_the_target_once(store: Store) -> None:
     async def story() -> None:
         job_id = await _job(store)

@@ -12,7 +12,7 @@ from tests.docs.pages import ROOT
 SOURCE = ROOT / "layers" / "sift" / "sift"
 BASE = "SiftError"
 #: What becomes of a target; the rest becomes of a request.
-TARGET_CLASSES = {"TargetFailed", "TargetBusy"}
+TARGET_CLASSES = {"TargetFailed", "TargetBusy", "TargetCut"}
 
 
 @dataclass(frozen=True)

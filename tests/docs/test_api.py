@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
+from sift import model_requests
 from sift.api import application, excerpts, immediate, models, problems, routes, views
 from sift.content import delimited, extraction, filters, grep, passages, pdf, pdf_links, query
 from sift.content.addresses import DEFAULT_PORTS
@@ -16,7 +17,7 @@ from sift.content.pipeline import PipelineSettings
 from sift.content.responses import _BUSY
 from sift.jobs import MAX_WINDOW
 from sift.patterns import MAX_PATTERN_BYTES
-from sift.services import pace, work
+from sift.services import fetching, pace, work
 from sift.services import read as reading
 from sift.targets import MAX_CONTEXT, MAX_PROGRAM_CHARS, MAX_QUESTION_CHARS, FetchOptions, Mode
 from tests.docs.pages import names, read, rows, section
@@ -77,7 +78,7 @@ def test_query_parameters_are_in_the_section_of_their_route(route: str) -> None:
 BODIES = (
     models.JobRequest, models.TargetRequest, models.Job, models.JobCounts, models.JobError, models.JobPage,
     models.Target, models.TargetError, models.TargetPage, models.Problem, models.Health, models.FetchRequest,
-    models.Fetched, FetchOptions,
+    models.Fetched, models.ModelRequest, FetchOptions,
 )  # fmt: skip
 
 
@@ -104,6 +105,11 @@ SETTINGS = PipelineSettings()
 SIZES = {
     "request body": [f"{application.BODY_BYTES:,}"],
     "URL": [f"{models.URL_CHARS:,}"],
+    "body of a request to the gateway": [
+        f"{model_requests.MAX_BODY_BYTES:,}", f"{model_requests.MAX_PATH_CHARS} characters",
+        f"model {model_requests.MAX_MODEL_CHARS}",
+    ],
+    "answer of the gateway": ["64 MiB"],
     "answer with slots": [f"{views.PAGE_BYTES:,}", f"{views.INLINE_BYTES:,}"],
     "document": [
         f"{LIMITS.wire_bytes >> 20} MiB", f"{LIMITS.decoded_bytes >> 20} MiB", f"{LIMITS.header_bytes >> 10} KiB",
@@ -111,7 +117,7 @@ SIZES = {
     "redirects": [f"{LIMITS.redirects}"],
     "ports": [str(port) for port in sorted(DEFAULT_PORTS)],
     "one fetch": [
-        f"{work.TARGET_SECONDS:.0f} s", f"{immediate.TARGET_SECONDS:.0f} s",
+        f"{fetching.TARGET_SECONDS:.0f} s", f"{immediate.TARGET_SECONDS:.0f} s",
         f"{SETTINGS.timeouts.connect:.0f} s", f"{SETTINGS.timeouts.read:.0f} s",
     ],
     "reading a document": [

@@ -104,4 +104,4 @@ def test_every_status_is_drawn_or_explained_and_stands_in_the_state_table() -> N
     for status in get_args(Status):
         assert re.search(rf"\b{status}\b", life), status
     table = {status for row in rows(life) for status in row[0].split(", ")}
-    assert table == set(get_args(Status)) - {"cancelling"}
+    assert table == set(get_args(Status))

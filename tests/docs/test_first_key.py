@@ -55,7 +55,7 @@ def test_the_key_that_they_print_opens_the_table(cloud: Cloud, tmp_path: Path) -
     }
     ran = subprocess.run(
         [sys.executable, "-m", "sift_client.cli", *arguments],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     keys = KeyService(DynamoStore(cloud.client("dynamodb"), table), SystemClock())

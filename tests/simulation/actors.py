@@ -8,9 +8,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sift.api.views import line
+from sift.jobs import Kind
+from sift.queue.kinds import KindQueues
 from sift.services.advance import Advancer
 from sift.services.assemble import Assembler
 from sift.services.control import Controller
+from sift.services.fetching import FetchRunner
+from sift.services.inferring import InferenceRunner
 from sift.services.pace import Pacer
 from sift.services.purge import Purger
 from sift.services.read import Reader
@@ -18,10 +22,11 @@ from sift.services.results import Results
 from sift.services.retry import Retrier
 from sift.services.submit import Submitter, Terms
 from sift.services.sweep import Report, Sweeper
-from sift.services.work import Received, Worker
+from sift.services.work import Received, Runner, Worker
 from tests.simulation.backend import PART_BYTES, VISIBILITY_SECONDS, target_of
 from tests.simulation.processes import Process
 from tests.simulation.scenario import PACE
+from tests.simulation.site import REQUEST_SECONDS
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -58,25 +63,28 @@ class FrankSweeper(Sweeper):
 
 
 class WorkerProcess(Process):
-    """An execution environment of functions/fetch."""
+    """An execution environment of functions/fetch, or of functions/inference."""
 
-    def __init__(self, world: World, name: str) -> None:
+    def __init__(self, world: World, name: str, kind: Kind) -> None:
         super().__init__(world, name)
         backend = world.backend
-        store, queue = self.port("store", backend.store), self.port("queue", backend.queue)
+        store, queue = self.port("store", backend.store), self.port("queue", backend.queue_of(kind))
         blobs, bus = self.port("blobs", backend.blobs), self.port("bus", backend.bus)
+        pacer = Pacer(store, self, PACE) if world.scenario.paced and kind == "fetch" else None
+        runner: Runner = FetchRunner(world.site.fetch_for(self), blobs, self, pacer)
+        if kind == "inference":
+            runner = InferenceRunner(world.site.gateway_for(self), store, blobs, self, REQUEST_SECONDS)
         self.worker = FrankWorker(
             world,
             self,
             store=store,
             queue=queue,
             dead_letters=self.port("dead_letters", backend.dead_letters),
-            blobs=blobs,
             clock=self,
             advancer=Advancer(store, queue, blobs, bus, self, assembly=self.port("assembly", backend.assembly)),
-            fetch=world.site.fetch_for(self),
+            runner=runner,
             lease_seconds=world.scenario.lease,
-            pacer=Pacer(store, self, PACE) if world.scenario.paced else None,
+            pacer=pacer,
             random_source=world.rng,
         )
 
@@ -94,13 +102,16 @@ class SweeperProcess(Process):
         backend = world.backend
         store, queue = self.port("store", backend.store), self.port("queue", backend.queue)
         blobs, bus = self.port("blobs", backend.blobs), self.port("bus", backend.bus)
+        asks = self.port("queue", backend.asks)
+        queues = KindQueues({"fetch": queue, "inference": asks})
         self.sweeper = FrankSweeper(
             store,
             queue,
             self,
-            Advancer(store, queue, blobs, bus, self, assembly=self.port("assembly", backend.assembly)),
+            Advancer(store, queues, blobs, bus, self, assembly=self.port("assembly", backend.assembly)),
             Purger(store, blobs, self),
             visibility_seconds=VISIBILITY_SECONDS,
+            others={"inference": asks},
         )
 
     async def run(self) -> None:
@@ -117,9 +128,10 @@ class ApiProcess(Process):
         backend = world.backend
         store, queue = self.port("store", backend.store), self.port("queue", backend.queue)
         blobs, bus = self.port("blobs", backend.blobs), self.port("bus", backend.bus)
+        queues = KindQueues({"fetch": queue, "inference": self.port("queue", backend.asks)})
         assembly = self.port("assembly", backend.assembly)
-        advancer = Advancer(store, queue, blobs, bus, self, assembly=assembly)
-        self.submitter = Submitter(store, queue, blobs, self, terms)
+        advancer = Advancer(store, queues, blobs, bus, self, assembly=assembly)
+        self.submitter = Submitter(store, queues, blobs, self, terms)
         self.reader = Reader(store, advancer, self)
         self.controller = Controller(self.reader, advancer, store, self)
         self.retrier = Retrier(self.reader, self.submitter)
@@ -166,11 +178,12 @@ async def assemble(world: World, number: int) -> None:
             world.backend.assembly.delete(received.receipt)
 
 
-async def work(world: World, number: int) -> None:
-    """One of the mapping's pollers: a batch at a time to a process that it starts anew when it has died."""
-    process, lives, idle = WorkerProcess(world, f"worker{number}"), 1, 0.0
+async def work(world: World, kind: Kind, number: int) -> None:
+    """One of a mapping's pollers: a batch at a time to a process that it starts anew when it has died."""
+    name = f"{'worker' if kind == 'fetch' else 'asker'}{number}"
+    process, lives, idle = WorkerProcess(world, name, kind), 1, 0.0
     while not world.workers_stopped:
-        batch = world.backend.receive(world.rng.randint(1, world.scenario.batch))
+        batch = world.backend.receive(kind, world.rng.randint(1, world.scenario.batch))
         if not batch:
             idle = min(20.0, idle * 2 + 0.3) if world.calm else world.rng.uniform(0.1, 2)
             await asyncio.sleep(idle)
@@ -178,20 +191,20 @@ async def work(world: World, number: int) -> None:
         idle = 0.0
         if not process.free:
             lives += 1
-            process = WorkerProcess(world, f"worker{number}.{lives}")
+            process = WorkerProcess(world, f"{name}.{lives}", kind)
         world.note(process.name, f"receives {[target_of(one.body) for one in batch]}")
         invocation_ends = process.invoke(process.run(batch), WORKER_SECONDS)
         ending, kept = await invocation_ends
         if ending == "returned":
-            acknowledge(world, process, batch, kept)
+            acknowledge(world, kind, process, batch, kept)
 
 
-def acknowledge(world: World, process: WorkerProcess, batch: list[Received], kept: list[str]) -> None:
+def acknowledge(world: World, kind: Kind, process: WorkerProcess, batch: list[Received], kept: list[str]) -> None:
     """Delete what the worker did not keep; a delete may be lost."""
     done = [received for received in batch if received.message_id not in kept]
     for received in done:
         if world.calm or world.rng.random() >= world.scenario.lost_deletes:
-            world.backend.delete(received)
+            world.backend.delete(kind, received)
             world.checker.acknowledged(process.invocation, target_of(received.body))
     world.checker.invoked(process.invocation, {target_of(received.body)[0] for received in done})
 

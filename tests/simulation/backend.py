@@ -9,11 +9,12 @@ from typing import Any
 
 from sift.blobs.memory import MemoryBlobs
 from sift.events.memory import MemoryBus
+from sift.jobs import Kind
 from sift.queue.memory import MemoryQueue
 from sift.services.work import Received
 from sift.store.codec import unpack_specs
 from sift.store.memory import MemoryStore
-from sift.store.ports import Segment, Submission
+from sift.store.ports import Segment, Spec, Submission
 
 VISIBILITY_SECONDS = 540
 ASSEMBLE_VISIBILITY_SECONDS = 720
@@ -36,6 +37,7 @@ class MemoryBackend:
         self._rng = rng
         self.store: Any = MemoryStore()
         self.queue: Any = MemoryQueue(clock, VISIBILITY_SECONDS)
+        self.asks: Any = MemoryQueue(clock, VISIBILITY_SECONDS)  # requests to the model gateway
         self.dead_letters: Any = self.queue
         self.blobs: Any = MemoryBlobs(PART_BYTES)
         self.assembly: Any = MemoryQueue(clock, ASSEMBLE_VISIBILITY_SECONDS)
@@ -59,7 +61,10 @@ class MemoryBackend:
             for table in vars(self.store).values()
         ]
         listed = {caller: dict(jobs) for caller, jobs in self.store.caller_jobs.items()}
-        queue = {receipt: (m.visible_at, m.receives) for receipt, m in self.queue.waiting.items()}
+        queue = [
+            {receipt: (m.visible_at, m.receives) for receipt, m in queue.waiting.items()}
+            for queue in (self.queue, self.asks)
+        ]
         return tables, listed, queue, set(self.blobs.blobs), len(self.bus.published)
 
     def urls_of(self, submission: Submission) -> tuple[str, ...]:
@@ -68,18 +73,21 @@ class MemoryBackend:
         for number in range(-(-submission.state.total // 100)):
             segment = self.view().segments[job_id, number]
             specs = unpack_specs(self.blob(segment.blob)) if segment.blob else segment.specs
-            urls += [spec.url for spec in specs]
+            urls += [spec.url if isinstance(spec, Spec) else spec.path for spec in specs]
         return tuple(urls)
 
     def blob(self, key: str) -> bytes | None:
         found: tuple[bytes, str] | None = self.blobs.blobs.get(key)
         return None if found is None else found[0]
 
-    # the queue
+    # the queues
 
-    def receive(self, most: int) -> list[Received]:
+    def queue_of(self, kind: Kind) -> Any:
+        return self.queue if kind == "fetch" else self.asks
+
+    def receive(self, kind: Kind, most: int) -> list[Received]:
         """Some visible messages, in any order, hidden for the visibility timeout."""
-        now, waiting = self._clock.now_ms(), self.queue.waiting
+        now, waiting = self._clock.now_ms(), self.queue_of(kind).waiting
         ready = [receipt for receipt, message in waiting.items() if message.visible_at <= now]
         batch = []
         for receipt in self._rng.sample(ready, min(most, len(ready))):
@@ -89,15 +97,17 @@ class MemoryBackend:
             batch.append(Received(receipt, receipt, message.body, message.receives))
         return batch
 
-    def delete(self, received: Received) -> None:
-        self.queue.delete(received.receipt)
+    def delete(self, kind: Kind, received: Received) -> None:
+        self.queue_of(kind).delete(received.receipt)
 
     def copies(self, target: tuple[str, int]) -> bool:
         """Whether a message of the target is there, hidden or not."""
-        return any(target_of(message.body) == target for message in self.queue.waiting.values())
+        waiting = [*self.queue.waiting.values(), *self.asks.waiting.values()]
+        return any(target_of(message.body) == target for message in waiting)
 
     def lose_all(self) -> None:
         self.queue.waiting.clear()
+        self.asks.waiting.clear()
         self.assembly.waiting.clear()
 
     # the queue of the results files

@@ -20,10 +20,16 @@ from tests.simulation.invariants import (
 from tests.simulation.ledger import Job, Ledger, RequestKey
 from tests.simulation.processes import Effect, Invocation
 from tests.simulation.scenario import PACE
-from tests.simulation.site import GIVEN_UP, Target, Visit
+from tests.simulation.site import Target, Visit
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
+
+
+#: How a fetch or a request ends that is made again: busy, cut off, aborted, or with less than its time.
+NOT_THE_END = {"TargetBusy", "TargetCut", "CancelledError", "Late"}
+#: Two seconds, and what calls take in this world.
+ABORT_SECONDS = 2.5
 
 
 class Checker:
@@ -34,6 +40,8 @@ class Checker:
         self.ledger = Ledger()
         self.files = Files(world)
         self._seen: dict[str, State] = {}
+        #: Since when jobs do not go on.
+        self._stopped: dict[str, float] = {}
 
     # after each effect
 
@@ -59,10 +67,14 @@ class Checker:
             if old is None:
                 check_born(view.metas[job_id], state)
             else:
-                check_course(old, state, now, skew)
+                check_course(view.metas[job_id].kind, old, state, now, skew)
                 self._entries(old, state, effect.invocation)
             if state.status in ENDED and self.ledger.jobs[job_id].ended_as is None:
                 self.ledger.jobs[job_id].ended_as = state.status
+            if state.status in ACTIVE:
+                self._stopped.pop(job_id, None)
+            else:
+                self._stopped.setdefault(job_id, self._world.loop.time())
             self._seen[job_id] = state
         for job_id in self._seen.keys() - view.states.keys():
             if not self.ledger.jobs[job_id].deleting:
@@ -91,11 +103,13 @@ class Checker:
                 urls = self.ledger.jobs[job_id].urls
                 self.ledger.finished(target, old, new, view.outcomes[target], visits, urls[index])
             elif new.flight[index] != entry:
-                self.ledger.changed(target, old, new, invocation, visits, now, skew)
-        if new.status == "paused" and old.status != "paused":
+                moment = self._world.loop.time()
+                self.ledger.changed(target, old, new, invocation, visits, now, skew, moment)
+        aborted = old.status == "cancelling" and new.status == "cancelled" and now + skew < new.deadline_at
+        if (new.status == "paused" and old.status != "paused") or aborted:
             for index, entry in new.flight.items():
                 if self.ledger.holder((job_id, index), entry) is not None:
-                    broken("pause", f"{job_id} is paused while {index} runs")
+                    broken("pause", f"{job_id} is {new.status} while {index} runs")
         if old.status == "paused" and new.status == "queued":
             self.ledger.jobs[job_id].resumed = self._world.loop.time()
             self.ledger.jobs[job_id].resumed_by = invocation
@@ -152,6 +166,9 @@ class Checker:
                 caller = effect.args[0].meta.caller
                 if len(view.callers.get(caller, ())) < self._world.scenario.jobs_per_caller:
                     broken("3 caps", f"{caller} is refused for its cap, and has {view.callers.get(caller)}")
+            case "store.put_outcome" if answer is True:
+                target = (effect.args[0], effect.args[1].index)
+                self.ledger.stored.setdefault(target, []).append((self._world.loop.time(), effect.args[1]))
             case "store.claim":
                 state, index = view.states.get(effect.args[0]), effect.args[1]
                 if state is not None and not answer.ok:
@@ -194,9 +211,28 @@ class Checker:
         for other in earlier:
             if other.ended is None and other.invocation.owns and visit.invocation.owns:
                 broken("twice", f"{target} is being fetched by {other.invocation.process.name} too")
-            to_the_end = other.result not in {None, "TargetBusy", GIVEN_UP}
+            to_the_end = other.result is not None and other.result not in NOT_THE_END
             if to_the_end and not other.invocation.faulty and not visit.invocation.faulty:
                 broken("twice", f"{target} was fetched to its end by {other.invocation.process.name}, without a fault")
+        if self._world.backend.view().metas[target[0]].kind == "inference":
+            self._sent_again(target, visit)
+
+    def _sent_again(self, target: Target, visit: Visit) -> None:
+        """A request whose answer was stored before this claim is not sent again, whatever died in between."""
+        claims = [claim for claim in self.ledger.claims[target] if claim.lease == visit.lease]
+        stored = self.ledger.stored.get(target)
+        if stored and claims and stored[0][0] < claims[-1].at:
+            broken("sent again", f"{target} is sent by {visit.invocation.process.name}, and its answer is stored")
+
+    def fetched(self, target: Target, visit: Visit) -> None:
+        """A fetch is over. A request is aborted within two seconds when its job does not go on."""
+        state = self._world.backend.view().states.get(target[0])
+        meta = self._world.backend.view().metas.get(target[0])
+        stopped = self._stopped.get(target[0])
+        if state is None or meta is None or meta.kind == "fetch" or stopped is None or visit.ended is None:
+            return
+        if visit.ended - max(stopped, visit.began) > ABORT_SECONDS and not visit.invocation.faulty:
+            broken("abort", f"{target} went on for {visit.ended - stopped:.1f} s after its job was {state.status}")
 
     def acknowledged(self, invocation: Invocation, target: Target) -> None:
         """A message is deleted: it was not the last of a target that is still out."""
@@ -276,12 +312,13 @@ class Checker:
         """A content in the bucket is the one that was counted."""
         view = self._world.backend.view()
         for target, outcome in view.outcomes.items():
-            if outcome.status != "done" or target not in self.ledger.final:
+            if not (outcome.status == "done" or outcome.size) or target not in self.ledger.final:
                 continue
             if target[0] not in view.states:
                 continue  # removed; a worker that outlived its lease, as none does on Lambda, stored it afterwards
             body = outcome.content if outcome.blob is None else self._world.backend.blob(outcome.blob)
-            mine = [v for v in self._world.site.visits[target] if v.lease == outcome.lease and v.result == "Content"]
+            lease = self.ledger.origin(target, outcome)
+            mine = [v for v in self._world.site.visits[target] if v.lease == lease and v.result == "Content"]
             prefix = f"{self.ledger.jobs[target[0]].urls[target[1]]}#{mine[-1].serial}".encode()
             if body is None or len(body) != outcome.size or body[: len(prefix)] != prefix:
                 broken("1 one outcome", f"the content of {target} is not that of the fetch that was counted")

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from sift import ids
 from sift.errors import CallerBusy, Conflict, Invalid, NotFound, RequestRefused, ServiceBusy, Unavailable
 from sift.identity import Identity
+from sift.jobs import Kind
+from sift.model_requests import read_request
 from sift.services.submit import Request, Submitted
-from sift.store.ports import Spec
+from sift.store.ports import AnySpec, Spec
 from tests.simulation.actors import API_SECONDS, ApiProcess
 from tests.simulation.invariants import ENDED, broken
 from tests.simulation.ledger import RequestKey
@@ -20,12 +22,24 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 
+#: A body of more bytes is too large for a message here.
+LARGE_BODY = 100
+
+
 @dataclass(frozen=True)
 class Work:
     """What a caller wants done."""
 
-    urls: tuple[str, ...]
+    urls: tuple[str, ...]  # or paths of requests
     window: int
+    kind: Kind = "fetch"
+
+    def specs(self) -> list[AnySpec]:
+        """Each path is in its body as well, every third time in one that is too large for a message."""
+        if self.kind == "fetch":
+            return [Spec(url) for url in self.urls]
+        bodies = [{"path": path, "more": "x" * (0 if n % 3 else LARGE_BODY)} for n, path in enumerate(self.urls)]
+        return [read_request(n, str(body["path"]), None, body) for n, body in enumerate(bodies)]
 
 
 class Client:
@@ -43,6 +57,8 @@ class Client:
         mine += [self.retry, self.delete, self.pry, self.browse]
         if self._world.scenario.flips:
             mine = [self.submit, self.flip, self.flip, self.look]
+        if self._world.scenario.aborts:
+            mine = [self.submit, self.submit, self.flip, self.cancel, self.retry, self.look]
         while not self._world.calm:
             await rng.choice(mine)()
             await asyncio.sleep(rng.expovariate(1 / self._world.scenario.pace))
@@ -79,9 +95,7 @@ class Client:
         work = rng.choice(self._works)
         fresh = rng.random() < 0.15
         explicit = f"key{rng.randint(1, 2)}" if not fresh and rng.random() < 0.2 else None
-        request = Request(
-            targets=[Spec(url) for url in work.urls], window=work.window, fresh=fresh, idempotency_key=explicit
-        )
+        request = Request(targets=work.specs(), window=work.window, fresh=fresh, idempotency_key=explicit)
         key = (self._me.caller, explicit or work.urls)
         what = f"submit {len(work.urls)} targets{' fresh' if fresh else ''} {explicit or ''}"
         twice = 2 if rng.random() < 0.2 else 1

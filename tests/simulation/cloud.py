@@ -21,6 +21,7 @@ from moto.backends import get_backend
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.test import Client, EnvironBuilder
 
+from sift.jobs import Kind
 from sift.queue.memory import MemoryQueue
 from sift.queue.sqs import SqsQueue
 from sift.services.work import Received
@@ -123,14 +124,18 @@ class AwsBackend(MemoryBackend):
         self._wire = wire = _wire()
         self._name = f"simulation-{next(_numbers)}"
         wire.clients["dynamodb"].create_table(**{**wire.table, "TableName": self._name})
-        created = wire.clients["sqs"].create_queue(QueueName=self._name, Attributes=wire.queue)
-        self._url = created["QueueUrl"]
+        self._names: dict[Kind, str] = {"fetch": self._name, "inference": f"{self._name}-asks"}
+        self._urls: dict[Kind, str] = {
+            kind: wire.clients["sqs"].create_queue(QueueName=name, Attributes=wire.queue)["QueueUrl"]
+            for kind, name in self._names.items()
+        }
         self._mirror = MemoryStore()
         self._known: dict[tuple[str, str], tuple[Any, Any]] = {}
         chance = random.Random(rng.random())
         contended = _Contended(wire.clients["dynamodb"], lambda: not clock.calm and chance.random() < 0.05)
         self.store = DynamoStore(contended, self._name)
-        self.queue = SqsQueue(wire.clients["sqs"], self._url)
+        self.queue = SqsQueue(wire.clients["sqs"], self._urls["fetch"])
+        self.asks = SqsQueue(wire.clients["sqs"], self._urls["inference"])
         self.dead_letters = MemoryQueue(clock)
         self._times = [
             mock.patch.object(moto.sqs.models, "unix_time_millis", side_effect=lambda: float(clock.now_ms())),
@@ -161,43 +166,45 @@ class AwsBackend(MemoryBackend):
 
     def contents(self) -> Any:
         self.refresh()
-        messages = [(m.body, m.visible_at) for m in self._messages()]
+        messages = [(m.body, m.visible_at) for kind in self._names for m in self._messages(kind)]
         return {key: value[0] for key, value in self._known.items()}, messages, set(self.blobs.blobs)
 
-    # the queue
+    # the queues
 
-    def _messages(self) -> list[Any]:
+    def _messages(self, kind: Kind) -> list[Any]:
         backend: Any = get_backend("sqs")[ACCOUNT][REGION]
-        messages: list[Any] = backend.queues[self._name]._messages
+        messages: list[Any] = backend.queues[self._names[kind]]._messages
         return messages
 
-    def receive(self, most: int) -> list[Received]:
-        if not any(message.visible for message in self._messages()):
+    def receive(self, kind: Kind, most: int) -> list[Received]:
+        if not any(message.visible for message in self._messages(kind)):
             return []
-        self._rng.shuffle(self._messages())
+        self._rng.shuffle(self._messages(kind))
         answer = self._wire.clients["sqs"].receive_message(
-            QueueUrl=self._url, MaxNumberOfMessages=most, MessageSystemAttributeNames=["ApproximateReceiveCount"]
+            QueueUrl=self._urls[kind], MaxNumberOfMessages=most, MessageSystemAttributeNames=["ApproximateReceiveCount"]
         )
         return [
             Received(m["MessageId"], m["ReceiptHandle"], m["Body"], int(m["Attributes"]["ApproximateReceiveCount"]))
             for m in answer.get("Messages", [])
         ]
 
-    def delete(self, received: Received) -> None:
-        self._wire.clients["sqs"].delete_message(QueueUrl=self._url, ReceiptHandle=received.receipt)
+    def delete(self, kind: Kind, received: Received) -> None:
+        self._wire.clients["sqs"].delete_message(QueueUrl=self._urls[kind], ReceiptHandle=received.receipt)
 
     def copies(self, target: tuple[str, int]) -> bool:
-        return any(target_of(message.body) == target for message in self._messages())
+        return any(target_of(message.body) == target for kind in self._names for message in self._messages(kind))
 
     def lose_all(self) -> None:
-        self._messages().clear()
+        for kind in self._names:
+            self._messages(kind).clear()
         self.assembly.waiting.clear()
 
     def close(self) -> None:
         for patch in self._times:
             patch.stop()
         self._wire.clients["dynamodb"].delete_table(TableName=self._name)
-        self._wire.clients["sqs"].delete_queue(QueueUrl=self._url)
+        for url in self._urls.values():
+            self._wire.clients["sqs"].delete_queue(QueueUrl=url)
 
 
 def _decode(key: tuple[str, str], wire: Any) -> Any:

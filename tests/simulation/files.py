@@ -40,7 +40,7 @@ class Files:
             broken("results file", f"{job_id} says that {assembly.key} is there")
         lines = [json.loads(line) for line in gzip.decompress(body).splitlines()]
         state, urls = view.states[job_id], self._world.checker.ledger.jobs[job_id].urls
-        if [(line["index"], line["url"]) for line in lines] != list(enumerate(urls)):
+        if [(line["index"], line.get("url") or line.get("path")) for line in lines] != list(enumerate(urls)):
             broken("results file", f"the file of {job_id} holds {[line['index'] for line in lines]} of {len(urls)}")
         for index, line in enumerate(lines):
             outcome = view.outcomes.get((job_id, index))

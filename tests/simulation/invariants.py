@@ -10,13 +10,14 @@ from sift.store.ports import Outcome
 
 # In words of their own: these checks must not lean on the tables of the code that they check.
 ACTIVE = {"queued", "running"}
-LIVE = {"queued", "running", "pausing", "paused"}
+LIVE = {"queued", "running", "pausing", "paused", "cancelling"}
 ENDED = {"done", "partial", "failed", "cancelled"}
 COURSE = {
-    "queued": {"running", "paused"} | ENDED,
-    "running": {"pausing"} | ENDED,
-    "pausing": {"paused"} | ENDED,
-    "paused": {"queued"} | ENDED,
+    "queued": {"running", "paused", "cancelling"} | ENDED,
+    "running": {"pausing", "cancelling"} | ENDED,
+    "pausing": {"paused", "cancelling"} | ENDED,
+    "paused": {"queued", "cancelling"} | ENDED,
+    "cancelling": {"cancelled"},
 }
 
 
@@ -67,7 +68,7 @@ def check_born(meta: Meta, state: State) -> None:
         broken("course", f"{meta.job_id} begins as {state}")
 
 
-def check_course(old: State, new: State, now_ms: int, skew_ms: int) -> None:
+def check_course(kind: str, old: State, new: State, now_ms: int, skew_ms: int) -> None:
     """Statuses, cursors and ends: old and new are a job before and after one step."""
     job = new.job_id
     if old.status in ENDED:
@@ -80,6 +81,10 @@ def check_course(old: State, new: State, now_ms: int, skew_ms: int) -> None:
         return
     if new.status != old.status and new.status not in COURSE[old.status]:
         broken("course", f"{job}: {old.status} -> {new.status}")
+    if kind == "fetch" and new.status == "cancelling":
+        broken("course", f"{job} fetches, and is cancelling")
+    if kind == "inference" and new.status == "cancelled" and old.status != "cancelling":
+        broken("course", f"{job} is cancelled without having aborted what is in flight")
     if new.released < old.released or (new.released > old.released and old.status not in ACTIVE):
         broken("pause", f"{job} is {old.status}, and its cursor moves from {old.released} to {new.released}")
     if new.status not in ENDED or new.status == "cancelled":
@@ -99,6 +104,8 @@ def check_course(old: State, new: State, now_ms: int, skew_ms: int) -> None:
 def left_to_do(state: State, now_ms: int, after_finish: bool) -> str | None:
     """What a state calls for whatever the clocks say. A finish that finds the window more than half empty may leave it
     to the one that emptied the half, until three quarters are."""
+    if state.status == "cancelling" and all(entry.until + 10_000 < now_ms for entry in state.flight.values()):
+        return "its end"
     if state.status in LIVE and state.released == state.total and not state.flight:
         return "its end"
     room = state.window - len(state.flight)

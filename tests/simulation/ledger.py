@@ -43,6 +43,9 @@ class Claim:
 
     invocation: Invocation
     lease: int
+    at: float = 0.0
+    #: It gave its lease up, for an answer was cut off.
+    cut: bool = False
 
 
 @dataclass
@@ -54,6 +57,8 @@ class Ledger:
     lost_messages: set[Target] = field(default_factory=set)
     final: dict[Target, Outcome] = field(default_factory=dict)
     swept: dict[Target, tuple[float, Invocation]] = field(default_factory=dict)
+    #: What was stored of each target, and when, whether it was counted or not.
+    stored: dict[Target, list[tuple[float, Outcome]]] = field(default_factory=dict)
 
     def holder(self, target: Target, entry: Flight) -> Claim | None:
         """Who works on it now, with every right."""
@@ -73,6 +78,7 @@ class Ledger:
         visits: list[Visit],
         now_ms: int,
         skew_ms: int,
+        moment: float,
     ) -> None:
         """The entry of a target is in both states, and not the same."""
         before, after = old.flight[target[1]], new.flight[target[1]]
@@ -87,7 +93,7 @@ class Ledger:
                 broken("twice", f"claimed while {holder.invocation.process.name} works on it: {what}")
             if before.until > now_ms + skew_ms:
                 broken("twice", f"claimed before its lease ended: {what}")
-            self.claims.setdefault(target, []).append(Claim(invocation, after.until))
+            self.claims.setdefault(target, []).append(Claim(invocation, after.until, moment))
         elif after.claims == before.claims - 1 or (before.claims and not after.claims and after.busy_since is not None):
             mine = [claim for claim in self.claims[target] if claim.lease == before.until]
             if not mine:
@@ -99,20 +105,39 @@ class Ledger:
                 broken("busy", f"busy for more than 10 minutes: {what}")
         elif after.claims != before.claims:
             broken("crash count", what)
+        elif any(visit.lease == before.until and visit.result == "TargetCut" for visit in visits):
+            self._cut(target, before, after, what)
         elif holder is not None:
             broken("twice", f"taken from {holder.invocation.process.name}, which works on it: {what}")
         if after.until > now_ms + (300_000 if after.claims else BUSY_MS):
             broken("lease", f"held for minutes: {what}")
+
+    def _cut(self, target: Target, before: Flight, after: Flight, what: str) -> None:
+        """The claim of an answer that was cut off stays charged; or it is the sweeper that touches it later."""
+        for claim in self.claims[target]:
+            if claim.lease == before.until:
+                claim.cut = True
+        if after.claims < 1:
+            broken("crash count", f"an answer that was cut off is not charged: {what}")
+
+    def origin(self, target: Target, outcome: Outcome) -> int:
+        """The lease under which an outcome was first stored: a later claim may have found it there, and counted it."""
+        for _, stored in self.stored.get(target, ()):
+            if (stored.document, stored.content, stored.blob) == (outcome.document, outcome.content, outcome.blob):
+                return stored.lease
+        return outcome.lease
 
     def finished(self, target: Target, old: State, new: State, outcome: Outcome, visits: list[Visit], url: str) -> None:
         """A target was counted: its outcome is the one that its holder stored, and the right one."""
         before = old.flight[target[1]]
         if outcome.lease != before.until:
             broken("1 one outcome", f"{target} is counted under the lease {before.until}; {outcome.lease} stored it")
-        if outcome.document["url"] != url:
-            broken("1 one outcome", f"{target} is {url}, and its outcome that of {outcome.document['url']}")
+        document = outcome.document
+        if document.get("url", document.get("path")) != url:
+            broken("1 one outcome", f"{target} is {url}, and its outcome is {document}")
         self.final[target] = outcome
-        mine = [visit for visit in visits if visit.lease == outcome.lease]
+        lease = self.origin(target, outcome)
+        mine = [visit for visit in visits if visit.lease == lease]
         error = outcome.document["error"]
         self._judge(target, old, outcome, mine[-1] if mine else None, visits, error and error["code"], url)
 
@@ -124,13 +149,15 @@ class Ledger:
         if outcome.status == "done":
             if result != "Content" or mine is None or outcome.size != mine.size:
                 broken("1 one outcome", f"{target} is done, and its fetch was {mine}")
-            if kind in {"fail", "hang", "bug"} or (kind in {"busy", "later", "crash"} and times == ALWAYS):
+            if kind in {"fail", "hang", "bug", "error"} or (
+                kind in {"busy", "later", "crash", "cut"} and times == ALWAYS
+            ):
                 broken("1 one outcome", f"{target} is {kind}, and done")
             return
         match code:
             case "crashed":
                 charged = [claim for claim in self.claims[target] if claim.lease != outcome.lease]
-                crashes = sum(claim.invocation.faulty for claim in charged)
+                crashes = sum(claim.invocation.faulty or claim.cut for claim in charged)
                 if result != "ZeroDivisionError" and crashes < MAX_CLAIMS:
                     broken("crash count", f"{target} is given up after {crashes} crashes")
             case "busy":
@@ -142,6 +169,13 @@ class Ledger:
             case "over_budget":
                 if result != "Content" or mine is None or old.bytes + mine.size <= old.budget:
                     broken("budget", f"{target}: {old.bytes} bytes of {old.budget} are stored, its fetch was {mine}")
+            case "http_error" if kind == "error":
+                if result != "Content" or mine is None or outcome.size != mine.size:
+                    broken("1 one outcome", f"{target} was answered with an error, and its fetch was {mine}")
+            case "connect_failed":
+                charged = [claim for claim in self.claims[target] if claim.lease != outcome.lease]
+                if result != "TargetCut" or sum(one.invocation.faulty or one.cut for one in charged) < MAX_CLAIMS - 1:
+                    broken("crash count", f"{target} is given up as cut off after {charged}, its fetch was {mine}")
             case _:
                 if result != "TargetFailed":
                     broken("1 one outcome", f"{target} failed as {code}; its fetch was {mine}")

@@ -15,6 +15,9 @@ CONTROL = "services/control.py"
 READ = "services/read.py"
 ASSEMBLE = "services/assemble.py"
 ASSEMBLIES = "store/assemblies.py"
+INFERRING = "services/inferring.py"
+INPUTS = "services/inputs.py"
+JOBS = "jobs.py"
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,29 @@ MUTATIONS = (
     _one("pause ends another pause", STORE, "if state is None or state.pausing_at != pausing_at:", "if state is None:"),
     _one("pause ends another pause (DynamoDB)", REQUESTS, '"pausing"}), same_pause]', '"pausing"})]'),
     _one("resume does not send again", CONTROL, "        await self._resend(job_id, state)\n", ""),
+    # requests
+    _one("answer that was stored asked for again", INFERRING, "if was_out and (answered", "if False and (answered"),
+    _one("busy request asked for again", INFERRING, " or claimed.entry.busy_since is not None", ""),
+    _one("request not aborted", INFERRING, "state is None or state.status not in ACTIVE", "state is None"),
+    _one("request aborted late", INFERRING, "POLL_SECONDS = 1.5", "POLL_SECONDS = 15"),
+    _one("request of another lease goes on", INFERRING, "entry is not None and entry.until == claimed.lease", "True"),
+    _one("answer that has arrived thrown away", INFERRING, "if not arrived.is_set() and not asking", "if not asking"),
+    _one("aborted, and the lease kept", WORK, "return await self._stop(claimed)\n        except Unavail", "return True\n        except Unavail"),
+    _one("less than its time is final", WORK, "seconds < batch.whole_s - LATE_SECONDS", "False"),
+    _one("fault of ours charged", WORK, "            await self._hand_back(claimed, quiet_since(self._clock.now_ms()))  #", "            #"),
+    _one("cut off for ever", WORK, "claimed.entry.claims >= MAX_CLAIMS:", "claimed.entry.claims >= 10**9:"),
+    _one("cut off and not charged", STORE, "left = replace(state.flight[index], until=until)", "left = Flight(until)"),
+    _one("abandon without a fence (DynamoDB)", REQUESTS, '"SET flight.#i.l = :until", [_lease_is_mine(job_id, lease)]', '"SET flight.#i.l = :until", []'),
+    _one("cancel does not abort first", CONTROL, 'if meta.kind == "inference":', "if False:"),
+    _one("cancelled while a request runs", JOBS, "if out_of_time or not state.running(now_ms) else None\n    if out", "if True else None\n    if out"),
+    _one("cancelling ends as done", JOBS, 'if finished and state.status != "cancelling":', "if finished:"),
+    _one("ended job begins to cancel", STORE, "if state is None or state.status not in LIVE:", "if state is None:"),
+    _one("ended job begins to cancel (DynamoDB)", REQUESTS, '"SET #s = :cancelling", [IS_LIVE]', '"SET #s = :cancelling", []'),
+    _one("inputs not stored before the commit", SUBMIT, "            await store(self._blobs, inputs)\n", ""),
+    _one("retry shares inputs", INPUTS, "return spec.body is None or len", "return spec.body is not None and len"),
+    _one("inputs of a job under one key", "blobs/ports.py", "inputs/{index}", "inputs/0"),
+    _one("dead worker's request waits for its message", SWEEP, 'if kind == "fetch" else QUIET_MS', ""),
+    _one("request on the wrong queue", "queue/kinds.py", "if message.kind == kind", "if message.kind != kind"),
     # caps and idempotency
     Mutation("caps checked outside the transaction", SUBMIT, (
         ("        shards = shard_count(self._terms.jobs_total)\n        first = secrets", CAP_CHECK),
@@ -152,7 +178,7 @@ MUTATIONS = (
     Mutation("off the outbox before it is announced", ADVANCE, (
         ("await self._bus.publish(", "await self._store.leave_outbox(meta.shard, job_id)\n        await self._bus.publish("),
     )),
-    _one("anybody may look", READ, "found[0].caller != identity.caller or ", ""),
+    _one("anybody may look", READ, "not _may_read(identity, found[0]) or ", ""),
     _one(
         "a read that repairs", READ,
         "        return found\n\n    async def jobs",

@@ -79,6 +79,10 @@ class Scenario:
     paced: bool = False
     #: Clients do little but pause and resume.
     flips: bool = False
+    #: Clients do little but pause, resume and cancel.
+    aborts: bool = False
+    #: How many of the works are requests to the model gateway.
+    inference: float = 0.4
 
     @property
     def clocks_agree(self) -> bool:
@@ -100,6 +104,15 @@ THEMES: dict[str, dict[str, Any]] = {
     "pauses": {
         "rates": {Fault.SLOW: 0.05, Fault.LATE: 0.1}, "kinds": ("slow", "ok"), "workers": 4, "clients": 4,
         "flips": True, "chaos": 150.0, "pace": 1.0, "jobs_total": 2, "short_deadline": 43_200,
+    },
+    "aborts": {
+        "rates": {Fault.SLOW: 0.01, Fault.DUPLICATED: 0.02}, "kinds": ("slow", "slow", "ok", "cut1", "error"),
+        "workers": 4, "clients": 4, "aborts": True, "inference": 1.0, "chaos": 200.0, "pace": 2.0, "jobs_total": 4,
+    },
+    "dying askers": {
+        "rates": {Fault.DEATH_BEFORE: 0.03, Fault.DEATH_AFTER: 0.03, Fault.LATE: 0.02, Fault.ANSWER_LOST: 0.02},
+        "kinds": ("ok", "large", "slow", "cut1", "busy1", "error"), "workers": 3, "inference": 1.0, "chaos": 300.0,
+        "pace": 5.0, "jobs_total": 4, "short_deadline": 43_200,
     },
     "deadlines": {
         "rates": {Fault.SLOW: 0.1, Fault.LATE: 0.05}, "kinds": ("ok", "slow"), "short_deadline": 10, "clients": 4,

@@ -11,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sift import ids
+from sift.services.fetching import FetchRunner
 from sift.services.work import Worker
 from sift.store.dynamo import DynamoStore
 from sift.store.memory import MemoryStore
@@ -45,8 +46,9 @@ def test_a_copy_in_the_same_batch_with_the_same_lease_is_not_mine() -> None:
         world.queue.add(next(iter(world.queue.waiting.values())).body)
         world.site.answers[URL] = [page("first"), page("second, and longer")]
         worker = Worker(
-            store=world.store, queue=world.queue, dead_letters=world.queue, blobs=world.blobs, clock=world.clock,
-            advancer=world.advancer, fetch=world.site.fetch,
+            store=world.store, queue=world.queue, dead_letters=world.queue, clock=world.clock,
+            advancer=world.advancer,
+            runner=FetchRunner(world.site.fetch, world.blobs, world.clock),
             lease_seconds=LEASE_SECONDS, random_source=Always(),
         )  # fmt: skip
         await world.deliver(2, worker=worker)

@@ -16,25 +16,27 @@ from sift import ids
 from sift.blobs.ports import UploadLost
 from sift.errors import Unavailable
 from sift.identity import Identity, Limits
+from sift.jobs import Kind
 from sift.services import assemble as assembling
-from sift.services import submit
+from sift.services import inputs, submit
 from sift.services.submit import Terms
 from tests.simulation.actors import ApiProcess, assemble, sweep_every_minute, work
 from tests.simulation.backend import MemoryBackend
 from tests.simulation.checker import Checker
-from tests.simulation.clients import Client, Work
+from tests.simulation.clients import LARGE_BODY, Client, Work
 from tests.simulation.invariants import ENDED, Broken
 from tests.simulation.ledger import RequestKey
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.processes import Effect, Invocation, can_meet
 from tests.simulation.scenario import Fault, Quiet, Scenario
-from tests.simulation.site import Site, kind_of, make_url
+from tests.simulation.site import Site, kind_of, make_path, make_url
 from tests.simulation.trace import Call, Line, render
 
 EPOCH_MS = 1_796_000_000_000
 #: What a target of a kind may take at worst, in seconds, when every one of its messages has to come back by itself.
-AT_WORST = {"crash": 4_000, "stuck": 4_000, "busy": 1_000, "later": 1_000}
+AT_WORST = {"crash": 4_000, "cut": 4_000, "stuck": 4_000, "busy": 1_000, "later": 1_000}
 A_TARGET = 300
+SCOPES = ("fetch", "inference")
 A_WHILE = 5_400
 
 
@@ -153,24 +155,24 @@ class World:
                 return api
         scenario, rng = self.scenario, self.rng
         deadline = scenario.short_deadline if rng.random() < 0.3 else scenario.deadline
-        terms = Terms(scenario.jobs_total, self._limits, deadline)
+        terms = Terms(scenario.jobs_total, self._limits, deadline, paths=("/v1/*",))
         api = ApiProcess(self, f"api{len(self._apis) + 1}", terms)
         self._apis.append(api)
         return api
 
     def _clients(self) -> list[Client]:
         rng, clients = self.rng, []
-        people = [Identity("acme", name, f"00000000000{n}") for n, name in enumerate(("ann", "bob", "cid"))]
+        people = [Identity("acme", name, f"00000000000{n}", SCOPES) for n, name in enumerate(("ann", "bob", "cid"))]
         number = 0
         works: dict[str, list[Work]] = {}
         for person in people:
             for _ in range(rng.randint(1, 4)):
                 number += 100
                 count = rng.randint(1, self.scenario.max_targets)
-                urls = tuple(
-                    make_url(rng, number + n, self.scenario.kinds, self.scenario.trouble) for n in range(count)
-                )
-                works.setdefault(person.caller, []).append(Work(urls, rng.randint(1, 6)))
+                kind: Kind = "inference" if rng.random() < self.scenario.inference else "fetch"
+                make = make_url if kind == "fetch" else make_path
+                urls = tuple(make(rng, number + n, self.scenario.kinds, self.scenario.trouble) for n in range(count))
+                works.setdefault(person.caller, []).append(Work(urls, rng.randint(1, 6), kind))
         for n in range(self.scenario.clients):
             person = rng.choice(people)
             clients.append(Client(self, f"{person.actor}{n}", person, works[person.caller]))
@@ -194,6 +196,7 @@ class World:
             mock.patch.object(assembling, "secrets", secrets),
             mock.patch.object(submit, "JOBS_PER_SHARD", scenario.jobs_per_shard),
             mock.patch.object(submit, "COMMIT_SEGMENTS", 0 if scenario.written_ahead else submit.COMMIT_SEGMENTS),
+            mock.patch.object(inputs, "INLINE_BODY_BYTES", LARGE_BODY),
             mock.patch.object(submit, "SEGMENT_INLINE_BYTES", 0 if scenario.targets_in_bucket else 300_000),
         ]
         try:
@@ -231,7 +234,8 @@ class World:
 
     async def _story(self) -> None:
         for number in range(self.scenario.workers):
-            self.spawn(work(self, number + 1))
+            self.spawn(work(self, "fetch", number + 1))
+            self.spawn(work(self, "inference", number + 1))
         self.spawn(sweep_every_minute(self))
         for number in range(2):
             self.spawn(assemble(self, number + 1))
@@ -261,10 +265,10 @@ class World:
             for state in live:
                 if self.scenario.resume_at_end and state.status == "paused":
                     api, meta = self.api(), view.metas[state.job_id]
-                    person = Identity(meta.identity["tenant"], meta.identity["actor"], meta.identity["key_id"])
+                    person = Identity.from_snapshot(meta.identity)
                     self.spawn(api.invoke(api.controller.resume(person, state.job_id), 29))
                 overdue = self.now_ms() - state.deadline_at > 300_000
-                stands_still = self.loop.time() > limit and state.status in {"queued", "running"}
+                stands_still = self.loop.time() > limit and state.status in {"queued", "running", "cancelling"}
                 if overdue or (stands_still and not self.workers_stopped):
                     raise Broken("7 liveness", f"{state.job_id} is still live: {state}")
             if not live and self.loop.time() > limit:

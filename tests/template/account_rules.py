@@ -11,6 +11,12 @@ from tests.template.document import ROOT, Template, evaluate, functions, resourc
 # The one wildcard: objects under a prefix of our own bucket, which have no names to list beforehand.
 OBJECTS = re.compile(r"\$\{\w+\.Arn\}/[a-z]+/\*")
 
+#: What has no name before it is made, and is asked for by Lambda itself: the interfaces of a function in a network.
+INTERFACES = {
+    "ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets", "ec2:DeleteNetworkInterface",
+    "ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses",
+}  # fmt: skip
+
 #: Below this, objects belong to jobs.
 JOBS = "jobs/"
 
@@ -26,7 +32,10 @@ def _statements(role: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def permissions_name_what_they_allow(template: Template) -> Iterator[str]:
-    """No wildcard in an action or a resource, and no managed policy, neither attached nor added by SAM."""
+    """No wildcard in an action or a resource, and no managed policy, neither attached nor added by SAM.
+
+    Network interfaces excepted, which the code of the function is denied.
+    """
     roles = resources(template, "AWS::IAM::Role")
     for name, function in functions(template).items():
         if target(function.get("Role")) not in roles or "Policies" in function:
@@ -35,7 +44,13 @@ def permissions_name_what_they_allow(template: Template) -> Iterator[str]:
         properties = role["Properties"]
         if properties.get("ManagedPolicyArns"):
             yield f"{name}: managed policies"
-        for statement in _statements(properties):
+        statements = _statements(properties)
+        denied = [set(_as_list(found["Action"])) for found in statements if _denies_code(found)]
+        for statement in statements:
+            if statement["Effect"] == "Deny" or (
+                statement["Resource"] == "*" and set(_as_list(statement["Action"])) <= INTERFACES & set().union(*denied)
+            ):
+                continue
             if {"NotAction", "NotResource"} & statement.keys():
                 yield f"{name}: allows everything but something"
                 continue
@@ -46,6 +61,13 @@ def permissions_name_what_they_allow(template: Template) -> Iterator[str]:
                 text = resource.get("Fn::Sub") if isinstance(resource, dict) else resource
                 if isinstance(text, str) and not (OBJECTS.fullmatch(text) and _is_bucket(template, resource)):
                     yield f"{name}: resource {text}"
+
+
+def _denies_code(statement: dict[str, Any]) -> bool:
+    """Whether it denies to the code of any function what Lambda may do with its role."""
+    ((operator, values),) = statement.get("Condition", {"": {}}).items()
+    (pattern,) = values.get("lambda:SourceFunctionArn", {"": ""}).values() if operator == "ArnLike" else ("",)
+    return statement["Effect"] == "Deny" and statement["Resource"] == "*" and pattern.endswith(":function:*")
 
 
 def _is_bucket(template: Template, resource: Any) -> bool:

@@ -97,6 +97,13 @@ def evaluate(template: Template, value: Any, parameters: dict[str, str]) -> Any:
             return str(inner(left)) == str(inner(right))
         case {"Fn::Not": [part]}:
             return not inner(part)
+        case {"Fn::And": parts}:
+            return all(inner(part) for part in parts)
+        case {"Fn::Join": [between, parts]}:
+            # A list that is a parameter is one text, with commas.
+            return str(between).join(inner(parts).split(","))
+        case {"Condition": str(name)} if name in template["Conditions"]:
+            return inner(template["Conditions"][name])
         case dict():
             return {key: inner(part) for key, part in value.items()}
         case list():

@@ -18,6 +18,8 @@ ABSENT = object()
 SHORTHANDS = {
     "Fetch": "FetchFunction.Properties",
     "Mapping": "FetchFunction.Properties.Events.Queue.Properties",
+    "Inference": "InferenceFunction.Properties",
+    "Asking": "InferenceFunction.Properties.Events.Queue.Properties",
     "Sweep": "SweepFunction.Properties",
     "Api": "ApiFunction.Properties",
     "Queue": "FetchQueue.Properties",
@@ -34,18 +36,31 @@ BREAKS: dict[Rule, list[tuple[str, Any, str]]] = {
         ("Queue.VisibilityTimeout", 900, "is told"),
         ("Fetch.Timeout", 100, "not timeout 100"),
         ("Fetch.Environment.Variables.LEASE_SECONDS", "540", "lease 540"),
+        ("Inference.Environment.Variables.LEASE_SECONDS", "900", "lease 900"),
+        ("InferenceQueue.Properties.VisibilityTimeout", 910, "visibility 910"),
+        ("InferenceQueue.Properties.VisibilityTimeout", 1500, "is told"),
         ("AssembleQueue.Properties.VisibilityTimeout", 719, "under 6"),
     ],
     flow.batches_report_partial_failures: [("Mapping.FunctionResponseTypes", ABSENT, "partial")],
-    flow.both_caps_follow_fetch_concurrency: [
+    flow.both_caps_follow_their_parameter: [
         ("Fetch.ReservedConcurrentExecutions", 20, "reserves 20"),
         ("Mapping.ScalingConfig", ABSENT, "maximum is None"),
         ("Mapping.ScalingConfig", {"MaximumConcurrency": {"Ref": "FetchConcurrency"}}, "maximum is 1"),
         ("/Rules", {}, "nothing holds the cap"),
+        ("Inference.ReservedConcurrentExecutions", {"Ref": "FetchConcurrency"}, "reserves 20"),
+        ("Asking.ScalingConfig", ABSENT, "InferenceFunction: at"),
+        ("/Rules.InferenceConcurrencyHolds", ABSENT, "InferenceFunction: at"),
         ("AssembleFunction.Properties.Events.Queue.Properties.ScalingConfig", ABSENT, "nothing holds how many"),
+    ],
+    flow.nothing_works_without_a_gateway: [
+        ("Asking.Enabled", ABSENT, "polls"),
+        ("Inference.ReservedConcurrentExecutions", {"Ref": "InferenceConcurrency"}, "reserved"),
+        ("InferenceQueueAgeAlarm.Condition", ABSENT, "InferenceQueueAgeAlarm: is paid for"),
+        ("InferenceDeadLetterAlarm.Condition", ABSENT, "InferenceDeadLetterAlarm: is paid for"),
     ],
     flow.loops_are_allowed: [
         ("Fetch.RecursiveLoop", "Terminate", "RecursiveLoop"),
+        ("Inference.RecursiveLoop", ABSENT, "InferenceFunction: sends"),
         ("AssembleFunction.Properties.RecursiveLoop", ABSENT, "AssembleFunction"),
     ],
     flow.queues_have_watched_dead_letter_queues: [
@@ -68,6 +83,7 @@ BREAKS: dict[Rule, list[tuple[str, Any, str]]] = {
         ("Statements.1.NotAction", "dynamodb:DeleteTable", "everything but"),
         ("Statements.1.Action", ["dynamodb:*"], "action dynamodb:*"),
         ("Statements.1.Resource", "*", "resource *"),
+        ("InferenceRole.Properties.Policies.0.PolicyDocument.Statement.9", ABSENT, "InferenceRole: resource *"),
         ("Statements.1.Resource", {"Fn::Sub": "${JobsTable.Arn}/jobs/*"}, "resource ${JobsTable"),
         ("Statements.2.Resource", {"Fn::Sub": "${ContentBucket.Arn}/*"}, "resource ${ContentBucket"),
     ],
@@ -122,7 +138,9 @@ def _break(template: Template, path: str, value: Any) -> Template:
     for step in parents:
         at = at[int(step) if isinstance(at, list) else step]
     if value is ABSENT:
-        del at[last]  # a path that does not exist is a mistake of the table above, and fails
+        del at[
+            int(last) if isinstance(at, list) else last
+        ]  # a path that does not exist is a mistake of the table above, and fails
     else:
         at[last] = value
     return broken

@@ -60,10 +60,11 @@ def test_api_event_takes_a_route_of_the_template(path: Path, template: Template)
         assert model.model_validate_json(event["body"])
 
 
-def test_batch_holds_targets_and_one_message_that_is_none() -> None:
-    *sound, broken = _read(ROOT / "events" / "fetch-batch.json")["Records"]
+@pytest.mark.parametrize("kind", ["fetch", "inference"])
+def test_batch_holds_targets_and_one_message_that_is_none(kind: str) -> None:
+    *sound, broken = _read(ROOT / "events" / f"{kind}-batch.json")["Records"]
     messages = [decode(record["body"]) for record in sound]
-    assert [message.index for message in messages] == [0, 1]
+    assert [(message.kind, message.index) for message in messages] == [(kind, 0), (kind, 1)]
     assert all(is_job_id(message.job_id) for message in messages)
     for record, message in zip(sound, messages, strict=True):
         assert record["attributes"]["MessageGroupId"] == message.job_id

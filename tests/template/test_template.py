@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from sift.upstream import MAX_RESPONSE_BYTES
 from tests.template.document import ROOT, Template, evaluate, events, functions, resources, target, variables
 
 FUNCTIONS = {
     "ApiFunction": "ApiSettings", "FetchFunction": "FetchSettings",
-    "FetchNowFunction": "FetchNowSettings", "SweepFunction": "SweepSettings",
+    "FetchNowFunction": "FetchNowSettings", "InferenceFunction": "InferenceSettings", "SweepFunction": "SweepSettings",
     "AssembleFunction": "AssembleSettings",
 }  # fmt: skip
 # Powertools' Logger reads these by itself.
@@ -57,6 +58,7 @@ def test_each_trigger_is_there(template: Template) -> None:
     assert [f"{event['Method']} {event['Path']}" for event in now] == ["POST /v1/fetch"]
     assert [target(event["Queue"]) for event in events(found["FetchFunction"], "SQS")] == ["FetchQueue"]
     assert [target(event["Queue"]) for event in events(found["AssembleFunction"], "SQS")] == ["AssembleQueue"]
+    assert [target(event["Queue"]) for event in events(found["InferenceFunction"], "SQS")] == ["InferenceQueue"]
     assert len(events(found["SweepFunction"], "Schedule")) == 1
 
 
@@ -70,6 +72,19 @@ def test_what_is_fetched_while_a_caller_waits_has_a_cap_of_its_own(template: Tem
     for reserve, expected in (("true", "7"), ("false", None)):
         chosen = {"FetchNowConcurrency": "7", "FetchConcurrency": "3", "ReserveConcurrency": reserve}
         assert evaluate(template, reserved, chosen) == expected
+
+
+def test_a_batch_of_responses_fits_the_disk(template: Template) -> None:
+    function = functions(template)["InferenceFunction"]
+    (mapping,) = events(function, "SQS")
+    assert mapping["BatchSize"] * MAX_RESPONSE_BYTES < function["EphemeralStorage"]["Size"] * 1024 * 1024
+
+
+def test_the_gateway_may_be_in_a_network(template: Template) -> None:
+    network = functions(template)["InferenceFunction"]["VpcConfig"]
+    chosen = {"InferenceSubnetIds": "subnet-1,subnet-2", "InferenceSecurityGroupIds": "sg-1"}
+    assert evaluate(template, network, {}) is None
+    assert evaluate(template, network, chosen) == {"SubnetIds": "subnet-1,subnet-2", "SecurityGroupIds": "sg-1"}
 
 
 def test_both_functions_fetch_alike_and_take_whom_the_api_takes(template: Template) -> None:

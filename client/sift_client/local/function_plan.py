@@ -70,7 +70,7 @@ def read_function(
     properties.take("FunctionName")
     properties.inert("Architectures", "Role", "Policies", "PermissionsBoundary", "Tracing", "LoggingConfig", "Tags",
                      "Description", "RecursiveLoop", "EphemeralStorage", "PropagateTags", "AutoPublishAlias",
-                     "RuntimeManagementConfig", "SnapStart")  # fmt: skip
+                     "RuntimeManagementConfig", "SnapStart", "VpcConfig")  # fmt: skip
     properties.close()
     for name, event in events.items():
         _read_event(logical_id, name, event, naming, blueprint)

@@ -20,6 +20,8 @@ from sift.blobs.s3 import S3Blobs
 from sift.clock import SystemClock
 from sift.errors import TargetFailed
 from sift.events.eventbridge import EventBridgeBus
+from sift.jobs import Kind
+from sift.queue.kinds import KindQueues
 from sift.queue.sqs import SqsDeadLetters, SqsQueue
 from sift.services.advance import Advancer
 from sift.store.dynamo import DynamoStore
@@ -42,6 +44,8 @@ T = TypeVar("T")
 
 #: Ten targets at once, each with at most one call under way, and some room.
 THREADS = 16
+#: What one request of an inference job may take, in seconds: Lambda's 900, less what storing its response may.
+REQUEST_SECONDS = 880.0
 
 
 @functools.cache
@@ -94,7 +98,7 @@ class Api:
 
 
 class FetchPage(Protocol):
-    """Fetches one URL within `deadline_s` seconds, as `sift.services.work.Fetch` does, with options that are checked.
+    """Fetches one URL within `deadline_s` seconds, as `sift.services.fetching.Fetch` does, with checked options.
 
     Raises TargetFailed or TargetBusy.
     """
@@ -117,11 +121,17 @@ def _store(config: settings.Settings) -> DynamoStore:
     return DynamoStore(_Lazy("dynamodb"), config.table_name)
 
 
+def _queues(config: settings.Settings) -> dict[Kind, SqsQueue]:
+    """The queue of each kind of job."""
+    urls: dict[Kind, str] = {"fetch": config.fetch_queue_url, "inference": config.inference_queue_url}
+    return {kind: SqsQueue(_Lazy("sqs"), url) for kind, url in urls.items()}
+
+
 def _advancer(config: settings.Settings, store: DynamoStore) -> Advancer:
-    queue = SqsQueue(_Lazy("sqs"), config.fetch_queue_url)
+    queues = KindQueues(_queues(config))
     bus = EventBridgeBus(_Lazy("events"), config.event_bus_name)
     blobs = S3Blobs(_Lazy("s3"), config.bucket_name)
-    return Advancer(store, queue, blobs, bus, SystemClock(), assembly=_assembly_queue(config))
+    return Advancer(store, queues, blobs, bus, SystemClock(), assembly=_assembly_queue(config))
 
 
 def _assembly_queue(config: settings.Settings) -> SqsQueue:
@@ -149,6 +159,7 @@ def api() -> Api:
     """The services of functions/api."""
     from sift.classes import read_classes
     from sift.identity import Limits
+    from sift.model_requests import read_paths
     from sift.services.control import Controller
     from sift.services.read import Reader
     from sift.services.results import Results
@@ -167,9 +178,10 @@ def api() -> Api:
         ttl_seconds=config.ttl_seconds,
     )
     classes = {name: limits.with_overrides(own) for name, own in read_classes(config.caller_classes).items()}
-    terms = Terms(config.jobs_total, limits, config.deadline_seconds, classes)
+    paths = read_paths(config.inference_paths) if config.gateway_url else None
+    terms = Terms(config.jobs_total, limits, config.deadline_seconds, classes, paths)
     reader = Reader(store, advancer, clock)
-    submitter = Submitter(store, SqsQueue(_Lazy("sqs"), config.fetch_queue_url), blobs, clock, terms)
+    submitter = Submitter(store, KindQueues(_queues(config)), blobs, clock, terms)
     return Api(
         authenticator=_authenticator(config, store),
         submitter=submitter,
@@ -217,20 +229,22 @@ def _pacer(config: settings.ContentSettings, store: DynamoStore) -> Pacer | None
 @functools.cache
 def worker() -> Worker:
     """The worker of functions/fetch."""
+    from sift.services.fetching import FetchRunner
     from sift.services.work import Worker
 
     config = settings.load(settings.FetchSettings, os.environ)
     store = _store(config)
+    blobs = S3Blobs(_Lazy("s3"), config.bucket_name)
+    pacer = _pacer(config, store)
     return Worker(
         store=store,
         queue=SqsQueue(_Lazy("sqs"), config.fetch_queue_url),
         dead_letters=SqsDeadLetters(_Lazy("sqs"), config.fetch_dead_letter_queue_url),
-        blobs=S3Blobs(_Lazy("s3"), config.bucket_name),
         clock=SystemClock(),
         advancer=_advancer(config, store),
-        fetch=fetch_with(_pipeline(config).run),
+        runner=FetchRunner(fetch_with(_pipeline(config).run), blobs, SystemClock(), pacer),
         lease_seconds=config.lease_seconds,
-        pacer=_pacer(config, store),
+        pacer=pacer,
     )
 
 
@@ -238,14 +252,42 @@ def _answerer(config: settings.ContentSettings) -> Any:
     """What asks the model that answers questions; None where none is configured."""
     if not config.question_model or not config.gateway_url:
         return None
+    from sift.completions import Completions
     from sift.content.answers import Answerer
-    from sift.content.pipeline import make_tls_context
+
+    return Answerer(Completions(_gateway(config.gateway_url, config.gateway_secret)), config.question_model)
+
+
+def _gateway(url: str, arn: str) -> Any:
+    """The operator's model gateway, whatever asks it."""
+    from sift.connections import make_tls_context
     from sift.gateway import Gateway
     from sift.secrets import Secret
 
-    arn = config.gateway_secret
-    secret = Secret(_Lazy("secretsmanager"), arn, SystemClock()).read if arn else None
-    return Answerer(Gateway(config.gateway_url, secret, make_tls_context(None)), config.question_model)
+    secret = Secret(_Lazy("secretsmanager"), _Lazy("ssm"), arn, SystemClock()).read if arn else None
+    return Gateway(url, secret, make_tls_context(None))
+
+
+@functools.cache
+def inference_worker() -> Worker:
+    """The worker of functions/inference."""
+    from sift.services.inferring import InferenceRunner
+    from sift.services.work import Worker
+    from sift.upstream import Upstream
+
+    config = settings.load(settings.InferenceSettings, os.environ)
+    store, clock = _store(config), SystemClock()
+    blobs = S3Blobs(_Lazy("s3"), config.bucket_name)
+    upstream = Upstream(_gateway(config.gateway_url, config.gateway_secret))
+    return Worker(
+        store=store,
+        queue=SqsQueue(_Lazy("sqs"), config.inference_queue_url),
+        dead_letters=SqsDeadLetters(_Lazy("sqs"), config.inference_dead_letter_queue_url),
+        clock=clock,
+        advancer=_advancer(config, store),
+        runner=InferenceRunner(upstream, store, blobs, clock, REQUEST_SECONDS),
+        lease_seconds=config.lease_seconds,
+    )
 
 
 @functools.cache
@@ -284,14 +326,15 @@ def sweeper() -> Sweeper:
     from sift.services.sweep import Sweeper
 
     config = settings.load(settings.SweepSettings, os.environ)
-    store = _store(config)
+    store, queues = _store(config), _queues(config)
     return Sweeper(
         store,
-        SqsQueue(_Lazy("sqs"), config.fetch_queue_url),
+        queues["fetch"],
         SystemClock(),
         _advancer(config, store),
         Purger(store, S3Blobs(_Lazy("s3"), config.bucket_name), SystemClock()),
         visibility_seconds=config.visibility_seconds,
+        others={"inference": queues["inference"]},
     )
 
 

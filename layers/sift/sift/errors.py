@@ -13,6 +13,7 @@
     │   └── ServiceBusy       503, retry later
     ├── TargetFailed          one target's permanent outcome; stored in its slot
     ├── TargetBusy            one target's passing trouble; it is put back and tried again
+    ├── TargetCut             one target's answer broke off midway; it is tried again a few times
     ├── Unavailable           a port (table, queue, bucket, bus) did not answer; safe to repeat
     └── DataUnreadable        something stored or queued is of a version this code does not know
 
@@ -29,7 +30,7 @@ TARGET_CODES = frozenset({
     "invalid_url", "blocked_address", "dns_failed", "tls_failed", "connect_failed", "timeout", "too_large",
     "too_many_redirects", "http_error", "unsupported_media", "encrypted", "damaged", "empty", "bad_pages", "bad_grep",
     "bad_jq", "filter_limit", "no_match", "unsupported_option", "busy", "over_budget", "crashed", "cancelled",
-    "deadline",
+    "deadline", "model_not_allowed",
 })  # fmt: skip
 
 
@@ -142,6 +143,16 @@ class TargetBusy(SiftError):
         self.retry_after = retry_after
         self.status = status
         self.meta = meta or {}
+
+
+class TargetCut(SiftError):
+    """An answer that broke off midway, or a connection that ended before there was one: nothing of it is kept.
+
+    Whoever gives up on trying again ends the target with this code, detail and hint.
+    """
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("connect_failed", detail, "Look whether the server restarted, or gives up on long answers.")
 
 
 class Unavailable(SiftError):

@@ -1,21 +1,27 @@
-"""A small client of the operator's own model gateway: one OpenAI-compatible chat completion at a time."""
+"""The operator's own model gateway: where it is, what opens it, and one exchange with it."""
 
 from __future__ import annotations
 
-import asyncio
-import json
+import re
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
-#: An answer of a model is text for people; whatever is larger is none.
-MAX_ANSWER_BYTES = 256 * 1024
-MAX_TOKENS = 1_000
-_BUSY = frozenset({429, 503, 529})
+from sift import __version__
+from sift.connections import parse_retry_after
+
+#: Seconds until the gateway has taken a connection: it is near, or it is not there.
+CONNECT_SECONDS = 10.0
+#: Statuses that mean «not now»; 529 is what Anthropic's API answers when it is overloaded.
+BUSY = frozenset({429, 503, 529})
+
+_TOKEN = re.compile(r"[!-~]+")  # a header of its own, and nothing that could begin another
 
 
 class GatewayFailed(Exception):
-    """The gateway gave no completion; its text says why and holds nothing secret."""
+    """The gateway can't be used; its text says why and holds nothing secret."""
 
 
 class GatewayBusy(GatewayFailed):
@@ -27,68 +33,54 @@ class GatewayBusy(GatewayFailed):
 
 
 class Gateway:
-    """Talks to `url`, the base address that `/chat/completions` is below (`https://gateway.example/v1`).
+    """The gateway whose API is at `url`, the base that clients are told: `https://gateway.example/v1`.
 
-    The address is the operator's, so the guard has no say in it; redirects are not followed, and proxies of the
-    environment not used. `secret` gives the bearer token, or is None where there is none.
+    `base` is that address, and `root` what absolute paths (`/v1/messages`, `/api/chat`) are put behind: the same
+    without `/v1` at its end, so that a gateway below a path of its server (`https://host.example/llm/v1`) has all
+    of its paths there. The address is the operator's, so the guard has no say in it. `secret` gives the bearer
+    token, or is None where there is none.
     """
 
     def __init__(self, url: str, secret: Callable[[], Awaitable[str]] | None, tls: ssl.SSLContext) -> None:
-        self._url = url.rstrip("/") + "/chat/completions"
+        self.base = url.rstrip("/")
+        self.root = self.base.removesuffix("/v1")
         self._secret = secret
         self._tls = tls
 
-    async def complete(self, model: str, messages: list[dict[str, str]], seconds: float) -> str:
-        """The text that the model completes the messages with, within so many seconds.
+    @asynccontextmanager
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], seconds: float) -> AsyncIterator[Any]:
+        """POST JSON to an address below `base` or `root`; yields the httpx2.Response with its body unread.
 
-        Raises GatewayBusy or GatewayFailed.
+        Every exchange has a connection of its own, closed at its end and when it is cancelled: none is reused that
+        the gateway may have given up meanwhile, which would look like a request that was cut off. Redirects are not
+        followed, proxies of the environment not used, nothing is asked to be compressed. `seconds` bounds each wait
+        for the gateway. Raises httpx2's errors, GatewayFailed without a credential that can be sent, and Unavailable.
         """
-        import httpx2
+        import httpx2  # the functions that have no gateway do without it
 
-        body = {"model": model, "messages": messages, "temperature": 0, "max_tokens": MAX_TOKENS}
-        try:
-            async with asyncio.timeout(seconds):
-                # Nothing is unpacked: the limit on what is read holds for what is held.
-                headers = {"Accept-Encoding": "identity", **await self._authorization()}
-                async with (
-                    httpx2.AsyncClient(verify=self._tls, trust_env=False, timeout=seconds) as client,
-                    client.stream("POST", self._url, json=body, headers=headers) as response,
-                ):
-                    _check(response.status_code, response.headers.get("retry-after", ""))
-                    return _text(await _read(response))
-        except TimeoutError:
-            raise GatewayFailed("it took too long") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError):
-            raise GatewayFailed("it could not be reached") from None
+        sent = {
+            "Content-Type": "application/json",
+            "Accept-Encoding": "identity",
+            "User-Agent": f"sift/{__version__}",
+            **headers,
+            **await self._authorization(),
+        }
+        limits = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+        async with (
+            httpx2.AsyncClient(verify=self._tls, trust_env=False, timeout=limits) as client,
+            client.stream("POST", url, content=body, headers=sent) as response,
+        ):
+            yield response
 
     async def _authorization(self) -> dict[str, str]:
         if self._secret is None:
             return {}
-        return {"Authorization": f"Bearer {await self._secret()}"}
+        token = await self._secret()
+        if not _TOKEN.fullmatch(token):
+            raise GatewayFailed("its secret is no bearer token")
+        return {"Authorization": f"Bearer {token}"}
 
 
-def _check(status: int, retry_after: str) -> None:
-    if status in _BUSY:
-        raise GatewayBusy(float(retry_after) if retry_after.isascii() and retry_after.isdigit() else None)
-    if status != 200:
-        raise GatewayFailed(f"it answered {status}")
-
-
-async def _read(response: Any) -> bytes:
-    parts, size = [], 0
-    async for part in response.aiter_raw():
-        size += len(part)
-        if size > MAX_ANSWER_BYTES:
-            raise GatewayFailed("its answer is too large")
-        parts.append(part)
-    return b"".join(parts)
-
-
-def _text(body: bytes) -> str:
-    try:
-        text = json.loads(body)["choices"][0]["message"]["content"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        text = None
-    if not isinstance(text, str):
-        raise GatewayFailed("its answer is no chat completion")
-    return text
+def read_retry_after(response: Any) -> float | None:
+    """Seconds that a busy gateway asks for, 0 to a day, or None."""
+    return parse_retry_after(response.headers.get("retry-after", ""), datetime.now(UTC))

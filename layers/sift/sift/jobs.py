@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Status = Literal["queued", "running", "pausing", "paused", "cancelling", "done", "partial", "failed", "cancelled"]
-Kind = Literal["fetch"]
+#: What the targets of a job are: URLs to fetch, or requests to the model gateway.
+Kind = Literal["fetch", "inference"]
 
 ACTIVE: frozenset[Status] = frozenset({"queued", "running"})
 LIVE: frozenset[Status] = ACTIVE | {"pausing", "paused", "cancelling"}
@@ -140,10 +141,11 @@ def next_step(state: State, now_ms: int, *, after_finish: bool = False) -> Step 
     finished = state.released == state.total and not state.flight
     if finished and state.status != "cancelling":
         return Settle(end_status(state))
-    if now_ms >= state.deadline_at:
-        return Settle(deadline_status(state), "deadline")
+    out_of_time = now_ms >= state.deadline_at
     if state.status == "cancelling":
-        return None if state.running(now_ms) else Settle("cancelled")
+        return Settle("cancelled") if out_of_time or not state.running(now_ms) else None
+    if out_of_time:
+        return Settle(deadline_status(state), "deadline")
     if state.status == "pausing":
         return None if state.running(now_ms) else Pause()
     if state.status == "paused":

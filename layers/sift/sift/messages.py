@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from sift.errors import DataUnreadable
 from sift.ids import is_job_id
+from sift.jobs import Kind
 from sift.pacing import Slot
 
 VERSION = 1
@@ -20,7 +21,9 @@ class NotAMessage(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TargetMessage:
-    """One target on its way to a worker, with all that the worker needs before its claim."""
+    """One URL on its way to a worker, with all that the worker needs before its claim."""
+
+    kind: ClassVar[Kind] = "fetch"
 
     job_id: str
     index: int
@@ -34,19 +37,49 @@ class TargetMessage:
 
     def encode(self) -> str:
         """The message body: compact JSON."""
-        body: dict[str, Any] = {"v": VERSION, "job": self.job_id, "index": self.index, "url": self.url}
+        body: dict[str, Any] = {"url": self.url}
         if self.options:
             body["options"] = dict(self.options)
-        if self.label is not None:
-            body["id"] = self.label
-        if self.attempts:
-            body["attempts"] = self.attempts
         if self.slot is not None:
             body["slot"] = [self.slot.at, self.slot.lane]
-        return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+        return _encode(self, body)
 
 
-def decode(body: str) -> TargetMessage:
+@dataclass(frozen=True, slots=True)
+class RequestMessage:
+    """One request on its way to a worker. `body` is its JSON text, or None where that is in the bucket, under the key
+    `blob`: a batch of messages may weigh 1 MiB in all."""
+
+    kind: ClassVar[Kind] = "inference"
+
+    job_id: str
+    index: int
+    path: str
+    model: str | None = None
+    body: str | None = None
+    blob: str | None = None
+    label: str | None = None
+    attempts: int = 0
+
+    def encode(self) -> str:
+        """The message body: compact JSON."""
+        found = {"path": self.path, "model": self.model, "body": self.body, "blob": self.blob}
+        return _encode(self, {name: value for name, value in found.items() if value is not None})
+
+
+Message = TargetMessage | RequestMessage
+
+
+def _encode(message: Message, work: Mapping[str, Any]) -> str:
+    body: dict[str, Any] = {"v": VERSION, "job": message.job_id, "index": message.index, **work}
+    if message.label is not None:
+        body["id"] = message.label
+    if message.attempts:
+        body["attempts"] = message.attempts
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+
+
+def decode(body: str) -> Message:
     """The target in a message body. Raises NotAMessage for what was never one, DataUnreadable for a later version."""
     try:
         data = json.loads(body)
@@ -54,28 +87,36 @@ def decode(body: str) -> TargetMessage:
         if version != VERSION:
             shown = version if isinstance(version, int) else "that is no number"
             raise DataUnreadable(f"The message has a version {shown}.")
-        message = TargetMessage(
-            data["job"],
-            data["index"],
-            data["url"],
-            data.get("options", {}),
-            data.get("id"),
-            data.get("attempts", 0),
-            Slot(*data["slot"]) if "slot" in data else None,
-        )
+        job_id, index = data["job"], data["index"]
+        label, attempts = data.get("id"), data.get("attempts", 0)
+        message: Message
+        if "path" in data:
+            sound = _is_request(data)
+            message = RequestMessage(
+                job_id, index, data["path"], data.get("model"), data.get("body"), data.get("blob"), label, attempts
+            )
+        else:
+            slot = Slot(*data["slot"]) if "slot" in data else None
+            message = TargetMessage(job_id, index, data["url"], data.get("options", {}), label, attempts, slot)
+            sound = isinstance(message.url, str) and isinstance(message.options, dict)
+            sound = sound and (slot is None or {type(slot.at), type(slot.lane)} == {int})
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise NotAMessage(f"not a target message: {type(error).__name__}") from error
     sound = (
-        isinstance(message.job_id, str)
-        and is_job_id(message.job_id)
-        and type(message.index) is int
-        and message.index >= 0
-        and isinstance(message.url, str)
-        and isinstance(message.options, dict)
-        and (message.label is None or isinstance(message.label, str))
-        and type(message.attempts) is int
-        and (message.slot is None or {type(message.slot.at), type(message.slot.lane)} == {int})
+        sound
+        and isinstance(job_id, str)
+        and is_job_id(job_id)
+        and type(index) is int
+        and index >= 0
+        and (label is None or isinstance(label, str))
+        and type(attempts) is int
     )
     if not sound:
         raise NotAMessage("not a target message: a field has the wrong form")
     return message
+
+
+def _is_request(data: Mapping[str, Any]) -> bool:
+    texts = [data.get(name) for name in ("model", "body", "blob")]
+    one_body = (data.get("body") is None) != (data.get("blob") is None)
+    return isinstance(data["path"], str) and one_body and all(text is None or isinstance(text, str) for text in texts)

@@ -27,7 +27,12 @@ class Settings(BaseModel):
     bucket_name: str = Field(min_length=1)
     fetch_queue_url: str = Field(min_length=1)
     assemble_queue_url: str = Field(min_length=1)
+    inference_queue_url: str = Field(min_length=1)
     event_bus_name: str = Field(min_length=1)
+
+
+#: Where the gateway is; "" for none. What follows a path in an address, or tells who asks, is not part of it.
+_GATEWAY = r"^(https?://[^\s?#@\\]+)?$"
 
 
 class CallerSettings(Settings):
@@ -72,6 +77,16 @@ class ApiSettings(CallerSettings):
     deadline_seconds: int = Field(ge=1)
     max_job_bytes: int = Field(ge=1)
     caller_classes: str
+    gateway_url: str = Field(pattern=_GATEWAY)
+    inference_paths: str
+
+    @field_validator("inference_paths")
+    @classmethod
+    def _are_paths(cls, value: str) -> str:
+        from sift.model_requests import read_paths
+
+        read_paths(value)
+        return value
 
     @field_validator("caller_classes")
     @classmethod
@@ -116,7 +131,7 @@ class ContentSettings(Settings):
     archive_api: str = Field(pattern=_ARCHIVE)
     archive_replay: str = Field(pattern=_ARCHIVE)
     question_model: str
-    gateway_url: str
+    gateway_url: str = Field(pattern=_GATEWAY)
     gateway_secret: str
     host_rate: float = Field(ge=0)
     host_concurrency: int = Field(ge=1)
@@ -142,6 +157,15 @@ class FetchNowSettings(ContentSettings, CallerSettings):
 
 class AssembleSettings(Settings):
     """functions/assemble."""
+
+
+class InferenceSettings(Settings):
+    """functions/inference."""
+
+    inference_dead_letter_queue_url: str = Field(min_length=1)
+    lease_seconds: int = Field(ge=1)
+    gateway_url: str = Field(pattern=_GATEWAY)
+    gateway_secret: str
 
 
 class SweepSettings(Settings):

@@ -9,6 +9,7 @@ import pytest
 
 from sift import bootstrap
 from tests.integration.api.stage import Deployment, Stage, forget_process, forget_services
+from tests.integration.upstream.stub import StubGateway
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +40,13 @@ def stage(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
     forget_services()
     yield made
     forget_services()
+
+
+@pytest.fixture
+def gateway(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[StubGateway]:
+    """A model gateway that the functions of the stage are told of."""
+    stub = StubGateway()
+    monkeypatch.setenv("GATEWAY_URL", stub.url())
+    forget_services()
+    yield stub
+    stub.close()

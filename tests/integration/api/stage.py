@@ -23,6 +23,7 @@ from sift.events.eventbridge import EventBridgeBus
 from sift.jobs import State
 from sift.queue.sqs import SqsDeadLetters, SqsQueue
 from sift.services.advance import Advancer
+from sift.services.fetching import FetchRunner
 from sift.services.keys import KeyService
 from sift.services.work import Received, Worker
 from sift.store.dynamo import DynamoStore
@@ -67,7 +68,14 @@ def forget_process() -> None:
 
 
 def forget_services() -> None:
-    for cached in (bootstrap.api, bootstrap.worker, bootstrap.fetch_now, bootstrap.sweeper, bootstrap.assembler):
+    for cached in (
+        bootstrap.api,
+        bootstrap.worker,
+        bootstrap.inference_worker,
+        bootstrap.fetch_now,
+        bootstrap.sweeper,
+        bootstrap.assembler,
+    ):
         cached.cache_clear()
 
 
@@ -80,7 +88,9 @@ class Deployment:
         naming = Naming(document, "api", self.cloud.account, self.cloud.url, "http://127.0.0.1:9")
         self.blueprint: Blueprint = make_blueprint(document, naming)
         self.cloud.provision(self.blueprint)
-        self.functions = {name: load_function(name) for name in ("api", "fetch", "fetch_now", "sweep", "assemble")}
+        self.functions = {
+            name: load_function(name) for name in ("api", "fetch", "fetch_now", "inference", "assemble", "sweep")
+        }
 
     def client(self, service: str) -> Any:
         return self.cloud.client(service)
@@ -130,15 +140,22 @@ class Stage:
         del attributes["RedrivePolicy"]
         self.queue_url: str = sqs.create_queue(QueueName=f"fetch-{number}", Attributes=attributes)["QueueUrl"]
         self.dead_url: str = sqs.create_queue(QueueName=f"dead-{number}")["QueueUrl"]
+        attributes = dict(blueprint.queues["InferenceQueue"].attributes)
+        del attributes["RedrivePolicy"]
+        self.inference_url: str = sqs.create_queue(QueueName=f"inference-{number}", Attributes=attributes)["QueueUrl"]
+        self.inference_dead_url: str = sqs.create_queue(QueueName=f"inference-dead-{number}")["QueueUrl"]
         self.assemble_url: str = sqs.create_queue(QueueName=f"assemble-{number}")["QueueUrl"]
         self.environ: dict[str, str] = {}
-        for name in ("ApiFunction", "FetchFunction", "FetchNowFunction", "SweepFunction", "AssembleFunction"):
+        # Of what two functions are told differently, such as the lease, the fetch function's counts.
+        for name in ("ApiFunction", "InferenceFunction", "FetchFunction", "FetchNowFunction", "SweepFunction"):
             self.environ |= blueprint.functions[name].environment
         self.environ |= {
             "TABLE_NAME": self.table,
             "FETCH_QUEUE_URL": self.queue_url,
             "ASSEMBLE_QUEUE_URL": self.assemble_url,
             "FETCH_DEAD_LETTER_QUEUE_URL": self.dead_url,
+            "INFERENCE_QUEUE_URL": self.inference_url,
+            "INFERENCE_DEAD_LETTER_QUEUE_URL": self.inference_dead_url,
             "AWS_ENDPOINT_URL": deployment.cloud.url,
             "AWS_ACCESS_KEY_ID": "local",
             "AWS_SECRET_ACCESS_KEY": "local",
@@ -203,13 +220,15 @@ class Stage:
 
     def worker(self, fetch: Callable[..., Awaitable[Content]]) -> Worker:
         return Worker(
-            store=self.store, queue=self.queue, blobs=self.blobs, clock=SystemClock(), advancer=self.advancer(),
-            dead_letters=SqsDeadLetters(self.deployment.client("sqs"), self.dead_url), fetch=fetch, lease_seconds=100,
+            store=self.store, queue=self.queue, clock=SystemClock(), advancer=self.advancer(),
+            dead_letters=SqsDeadLetters(self.deployment.client("sqs"), self.dead_url),
+            runner=FetchRunner(fetch, self.blobs, SystemClock()), lease_seconds=100,
         )  # fmt: skip
 
-    def receive(self) -> list[dict[str, Any]]:
+    def receive(self, queue_url: str | None = None) -> list[dict[str, Any]]:
         sqs = self.deployment.client("sqs")
-        answer = sqs.receive_message(QueueUrl=self.queue_url, MaxNumberOfMessages=10, AttributeNames=["All"])
+        url = queue_url or self.queue_url
+        answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"])
         messages: list[dict[str, Any]] = answer.get("Messages", [])
         return messages
 

@@ -38,15 +38,20 @@ def records(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def fetch_function(stage: Stage, seconds: float = 90.0) -> list[str]:
     """One invocation with what the queue has; the bodies of the messages that it kept. The rest is deleted."""
-    messages = stage.receive()
-    answer = stage.deployment.functions["fetch"].lambda_handler({"Records": records(messages)}, context(seconds))
+    return invoke(stage, "fetch", stage.queue_url, seconds)
+
+
+def invoke(stage: Stage, name: str, queue_url: str, seconds: float = 90.0) -> list[str]:
+    """The same of any function that a queue calls."""
+    messages = stage.receive(queue_url)
+    answer = stage.deployment.functions[name].lambda_handler({"Records": records(messages)}, context(seconds))
     assert set(answer) == {"batchItemFailures"}
     kept = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
     assert kept <= {message["MessageId"] for message in messages}
     sqs = stage.deployment.client("sqs")
     for message in messages:
         if message["MessageId"] not in kept:
-            sqs.delete_message(QueueUrl=stage.queue_url, ReceiptHandle=message["ReceiptHandle"])
+            sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=message["ReceiptHandle"])
     return [message["Body"] for message in messages if message["MessageId"] in kept]
 
 

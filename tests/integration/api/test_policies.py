@@ -21,6 +21,9 @@ from sift.store import keys, requests
 from sift.targets import Content, FetchOptions
 from tests.integration.api.stage import Stage
 from tests.integration.api.test_functions import fetch_function, later, sweep_function
+from tests.integration.api.test_inference_function import inference_function
+from tests.integration.api.test_inference_function import submit as submit_requests
+from tests.integration.upstream.stub import StubGateway
 from tests.template.document import functions, load, resources, target
 
 Permission = tuple[str, str]
@@ -45,8 +48,15 @@ NOT_CALLED = {
     ("FetchFunction", ("sqs:ReceiveMessage", "FetchQueue")): "the mapping polls with this role",
     ("FetchFunction", ("sqs:DeleteMessage", "FetchQueue")): "the mapping deletes with this role",
     ("FetchFunction", ("sqs:GetQueueAttributes", "FetchQueue")): "the mapping asks with this role",
-    ("FetchFunction", ("secretsmanager:GetSecretValue", "GatewaySecret")): "only for a gateway that wants a token",
-    ("FetchNowFunction", ("secretsmanager:GetSecretValue", "GatewaySecret")): "only for a gateway that wants a token",
+    **{
+        (name, (action, "GatewaySecret")): "only for a gateway that wants a token"
+        for name in ("FetchFunction", "FetchNowFunction", "InferenceFunction")
+        for action in ("secretsmanager:GetSecretValue", "ssm:GetParameter")
+    },
+    ("InferenceFunction", ("sqs:ReceiveMessage", "InferenceQueue")): "the mapping polls with this role",
+    ("InferenceFunction", ("sqs:DeleteMessage", "InferenceQueue")): "the mapping deletes with this role",
+    ("InferenceFunction", ("sqs:GetQueueAttributes", "InferenceQueue")): "the mapping asks with this role",
+    ("InferenceFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
     ("FetchNowFunction", ("s3:GetObject", "ContentBucket")): "a presigned link has the rights of its maker",
     ("ApiFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
     ("FetchFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
@@ -65,6 +75,9 @@ def allowed(name: str) -> set[Permission]:
         for entry in policy["PolicyDocument"]["Statement"]:
             statement = entry["Fn::If"][1] if "Fn::If" in entry else entry
             actions = statement["Action"]
+            if statement["Resource"] == "*":
+                assert entry["Fn::If"][0] == "HasInferenceSubnets", "Lambda's own, and denied to the code"
+                continue
             for action in [actions] if isinstance(actions, str) else actions:
                 if not action.startswith("logs:"):
                     found.add((action, target(statement["Resource"])))
@@ -108,6 +121,8 @@ class Recorder:
             environ["FETCH_QUEUE_URL"]: "FetchQueue",
             environ["ASSEMBLE_QUEUE_URL"]: "AssembleQueue",
             environ["FETCH_DEAD_LETTER_QUEUE_URL"]: "FetchDeadLetterQueue",
+            environ["INFERENCE_QUEUE_URL"]: "InferenceQueue",
+            environ["INFERENCE_DEAD_LETTER_QUEUE_URL"]: "InferenceDeadLetterQueue",
             environ["EVENT_BUS_NAME"]: "EventBus",
         }
         call = aws.call
@@ -216,7 +231,9 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
         ask("POST", f"/v1/jobs/{job_id}/cancel", 200)
     ask("GET", "/v1/jobs", 200)
     ask("DELETE", f"/v1/jobs/{mixed}", 204)
-    stage.deployment.client("sqs").purge_queue(QueueUrl=stage.queue_url)
+    infer(stage, recorder)
+    for url in (stage.queue_url, stage.inference_url):
+        stage.deployment.client("sqs").purge_queue(QueueUrl=url)
     due = requests.add_id(keys.outbox(0), failed)  # as if its announcement had failed
     stage.deployment.client("dynamodb").update_item(TableName=stage.table, **due)
     later(monkeypatch, QUIET_MS)
@@ -269,8 +286,24 @@ def assemble_all(stage: Stage, recorder: Recorder) -> None:
     assemble(kept=1)
 
 
+def infer(stage: Stage, recorder: Recorder) -> None:
+    """Requests that are answered at length, that have to wait, and that are sent out from the bucket."""
+    with recorder.running("ApiFunction"):
+        long = ["x" * 40_000] * 3  # bodies of this size are kept in the bucket
+        cut = submit_requests({"size": 1_000_000}, *({"body": text} for text in long), window=2)
+        submit_requests({"status": 429})
+        submit_requests({"status": 404})  # it fails, and no longer stands for the same work
+    stage.deployment.client("sqs").send_message(QueueUrl=stage.inference_url, MessageBody="not a target message")
+    with recorder.running("InferenceFunction"):
+        inference_function(stage)
+        while stage.state(cut).status != "done":
+            inference_function(stage)
+    with recorder.running("ApiFunction"):
+        submit_requests({"body": "its message will be lost"})
+
+
 def test_every_role_allows_what_its_function_needs_and_no_more(
-    stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, gateway: StubGateway, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live(stage, recorder, monkeypatch)
     for name in functions(load()):

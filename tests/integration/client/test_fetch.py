@@ -35,15 +35,6 @@ def stack(site: Loopback, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield running
 
 
-@pytest.fixture
-def client(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sift]:
-    assert stack.key is not None
-    monkeypatch.setenv("SIFT_URL", stack.url)
-    monkeypatch.setenv("SIFT_KEY", stack.key)
-    with Sift(stack.url, stack.key) as opened:
-        yield opened
-
-
 def test_a_page(stack: LocalStack, site: Loopback, client: Sift, capsys: pytest.CaptureFixture[str]) -> None:
     page = site.url("/tides")
     fetched = client.fetch(page, {"mode": "article"})

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.assemble import GOAL_MB, GOAL_OUTCOMES, measure
+from benchmarks.inference import count_requests
 from benchmarks.steady_state import CALLER, Deployment, Tally, run_job
 from sift import ids
 from sift.blobs.ports import LEAST_PART
@@ -21,6 +22,7 @@ from sift.services.purge import Purger
 from sift.services.submit import Request
 from sift.services.sweep import Sweeper
 from sift.store.ports import Outcome, Spec, Submission
+from tests.integration.upstream.stub import StubGateway
 
 URL = "https://example.com/"
 
@@ -43,6 +45,20 @@ def test_the_steady_state_with_four_workers(deployment: Deployment) -> None:
     tally = asyncio.run(run_job(deployment, 250, workers=4, most_seconds=0.7))
     check_steady_state(tally, 250)
     assert tally.of("events") == 1
+
+
+def test_a_request_to_the_gateway_costs_what_a_url_does_and_one_read() -> None:
+    """Who submitted it is read before it is sent."""
+    stub = StubGateway()
+    try:
+        tally = count_requests(stub.url(), 60)
+    finally:
+        stub.close()
+    assert len(stub.received) == 60, "each is sent once"
+    assert 3 * 60 <= tally.table_writes <= 3.2 * 60, tally.requests
+    assert tally.table_reads <= 1.2 * 60, tally.requests
+    assert tally.queue <= 0.5 * 60, tally.requests
+    assert tally.of("s3") == 0
 
 
 def test_a_submission_of_32_targets(deployment: Deployment) -> None:

@@ -48,7 +48,7 @@ class Caller:
     def ask(self, method: str, path: str, body: Any = None) -> Reply:
         headers = {"authorization": f"Bearer {self.key}", "content-type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
-        end = time.monotonic() + 60
+        end = time.monotonic() + 240
         while True:
             reply = request(f"{self.url}{path}", method, data, headers)
             refused_for_good = reply.status not in PASSING or reply.json().get("code") == "jobs_busy"
@@ -66,7 +66,7 @@ class Caller:
         found: dict[str, Any] = reply.json()
         return found
 
-    def end(self, job_id: str, seconds: float = 100) -> dict[str, Any]:
+    def end(self, job_id: str, seconds: float = 400) -> dict[str, Any]:
         """The job once it has ended."""
         limit = time.monotonic() + seconds
         while (job := self.job(job_id, wait=5))["status"] not in ENDED:

@@ -41,7 +41,7 @@ def kill_through(stage: Stage, caller: Caller, job_id: str) -> dict[str, list[in
     """Kill until the job has ended; what was killed, by function."""
     killed: dict[str, list[int]] = {"FetchFunction": [], "ApiFunction": [], "SweepFunction": []}
     due = KILL_EVERY // 2
-    limit = time.monotonic() + 200
+    limit = time.monotonic() + 500
     while (job := caller.job(job_id, wait=1))["status"] not in ENDED:
         assert time.monotonic() < limit, job
         ended = job["counts"]["done"] + job["counts"]["failed"]

@@ -49,10 +49,16 @@ async def pause_at_rest(deployment: Deployment, total: int) -> Tally:
     return tally
 
 
-async def pause_at_work(deployment: Deployment, total: int) -> Tally:
+async def submit_at_work(deployment: Deployment, total: int) -> str:
+    """A job of which one target is running."""
     job_id = await deployment.submit(total)
     now = deployment.clock.now_ms()
     await deployment.store.claim(job_id, 0, now + 100_000, now)
+    return job_id
+
+
+async def pause_at_work(deployment: Deployment, total: int) -> Tally:
+    job_id = await submit_at_work(deployment, total)
     with deployment.counting() as tally:
         _, state = await deployment.controller.pause(CALLER, job_id)
     assert state.status == "pausing"
@@ -61,9 +67,7 @@ async def pause_at_work(deployment: Deployment, total: int) -> Tally:
 
 
 async def cancel_at_work(deployment: Deployment, total: int) -> Tally:
-    job_id = await deployment.submit(total)
-    now = deployment.clock.now_ms()
-    await deployment.store.claim(job_id, 0, now + 100_000, now)
+    job_id = await submit_at_work(deployment, total)
     with deployment.counting() as tally:
         _, state = await deployment.controller.cancel(CALLER, job_id)
     assert state.status == "cancelled"

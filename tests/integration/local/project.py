@@ -82,14 +82,14 @@ def request(url: str, method: str = "GET", body: bytes | None = None, headers: d
     """One HTTP request, whatever its status."""
     asked = urllib.request.Request(url, data=body, method=method, headers=headers or {})
     try:
-        with urllib.request.urlopen(asked, timeout=60) as answer:
+        with urllib.request.urlopen(asked, timeout=240) as answer:
             return Reply(answer.status, answer.headers, answer.read())
     except urllib.error.HTTPError as error:
         with error:
             return Reply(error.code, error.headers, error.read())
 
 
-def wait_for(check: Callable[[], Any], seconds: float = 20) -> Any:
+def wait_for(check: Callable[[], Any], seconds: float = 120) -> Any:
     """What `check` gives as soon as it is true."""
     end = time.monotonic() + seconds
     while True:

@@ -178,7 +178,7 @@ def test_throttled_function_is_a_503(project: Project, start: Start) -> None:
     source = """
     import time
     def lambda_handler(event, context):
-        time.sleep(1)
+        time.sleep(4)
     """
     project.add_function("One", source, Events=http_event(), ReservedConcurrentExecutions=1)
     stack = start()

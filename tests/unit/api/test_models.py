@@ -68,7 +68,7 @@ def test_the_longest_url() -> None:
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
-        ({"targets": None}, "targets"), ({"targets": {}}, "targets"), ({"targets": []}, "targets"),
+        ({"targets": None}, "targets"), ({"targets": {}}, "targets"), ({"targets": []}, ""),
         ({"targets": ["https://example.com/"]}, "targets.0"), ({"targets": [{}]}, "targets.0.url"),
         ({"targets": [{"url": 7}]}, "targets.0.url"),
         ({"targets": [{"url": "https://a.example", "uri": "x"}]}, "targets.0.uri"),
@@ -83,7 +83,7 @@ def test_the_longest_url() -> None:
         ({"options": {"pages": "1" * 201}}, "options.pages"), ({"window": 0}, "window"), ({"window": 33}, "window"),
         ({"window": 1.5}, "window"), ({"metadata": {"": "x"}}, "metadata.."), ({"metadata": {"a": 7}}, "metadata.a"),
         ({"metadata": {str(n): "x" for n in range(17)}}, "metadata"), ({"metadata": {"a": "x" * 513}}, "metadata.a"),
-        ({"fresh": "maybe"}, "fresh"), ({"webhook": {}}, "webhook"), ({"requests": []}, "requests"),
+        ({"fresh": "maybe"}, "fresh"), ({"webhook": {}}, "webhook"), ({"requests": []}, ""),
         ({"urls": []}, "urls"),
     ],
 )  # fmt: skip

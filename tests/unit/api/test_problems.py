@@ -81,7 +81,9 @@ def test_what_nobody_foresaw_is_internal_and_says_no_more(error: errors.SiftErro
         (("body", "targets", 3, "options", "grep"), "extra_forbidden", "unsupported_option"),
         (("body", "options", "mode"), "literal_error", "unsupported_option"),
         (("body", "webhook"), "extra_forbidden", "unsupported_option"),
-        (("body", "requests"), "extra_forbidden", "kind_disabled"),
+        (("body", "requests"), "list_type", "no_targets"), (("body",), "no_targets", "no_targets"),
+        (("body",), "two_kinds", "invalid_request"), (("body",), "no_options", "unsupported_option"),
+        (("body", "requests", 3, "body"), "dict_type", "invalid_target"),
         (("body", "window"), "less_than_equal", "invalid_request"),
         (("body", "surprise"), "extra_forbidden", "invalid_request"),
         (("query", "limit"), "int_parsing", "invalid_request"),
@@ -94,7 +96,7 @@ def test_each_wrong_field_has_its_code(loc: tuple[Any, ...], kind: str, code: st
     assert refused.hint
     if code == "invalid_target":
         assert refused.extra["index"] == 3
-        assert "targets.3" in refused.detail
+        assert f"{loc[1]}.3" in refused.detail
 
 
 def test_many_wrong_fields_are_not_all_listed() -> None:

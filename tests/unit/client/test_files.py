@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sift_client.files import name_file, name_folder, write_file
-from sift_client.shapes import Slot
+from sift_client.shapes import Slot, address
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,9 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     write_file(path, b"second")
     assert [entry.name for entry in path.parent.iterdir()] == ["0000-a.md"]
     assert path.read_bytes() == b"second"
+
+
+def test_a_request_is_named_by_its_path() -> None:
+    slot: Slot = {"index": 3, "path": "/v1/chat/completions", "model": None, "media_type": "application/json"}
+    assert address(slot) == "/v1/chat/completions"
+    assert name_file(slot) == "0003-v1-chat-completions.json"

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import httpx2
 import pytest
 
-from sift.content.responses import check_status, is_refused, parse_retry_after, read_codings, read_location
+from sift.connections import is_refused, parse_retry_after
+from sift.content.responses import check_status, read_codings, read_location
 from sift.errors import TargetBusy, TargetFailed
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)

@@ -12,6 +12,7 @@ ALL = {
     "BUCKET_NAME": "content",
     "FETCH_QUEUE_URL": "https://sqs.example/fetch",
     "ASSEMBLE_QUEUE_URL": "https://sqs.example/assemble",
+    "INFERENCE_QUEUE_URL": "https://sqs.example/inference",
     "EVENT_BUS_NAME": "bus",
     "JOBS_TOTAL": "8",
     "JOBS_PER_CALLER": "1",
@@ -38,8 +39,12 @@ ALL = {
     "VISIBILITY_SECONDS": "540",
     "HOST_RATE": "2.0",
     "HOST_CONCURRENCY": "4",
+    "INFERENCE_PATHS": "/v1/*,/api/chat",
+    "INFERENCE_DEAD_LETTER_QUEUE_URL": "https://sqs.example/inference-dead",
 }
-MODELS: list[type[settings.Settings]] = [settings.ApiSettings, settings.FetchSettings, settings.SweepSettings]
+MODELS: list[type[settings.Settings]] = [
+    settings.ApiSettings, settings.FetchSettings, settings.InferenceSettings, settings.SweepSettings,
+]  # fmt: skip
 VARIABLES = [(model, name.upper()) for model in MODELS for name in model.model_fields]
 
 
@@ -153,6 +158,24 @@ def test_an_archive_is_an_address_or_none(variable: str) -> None:
         with pytest.raises(settings.SettingsError, match=variable):
             settings.load(settings.FetchSettings, {**ALL, variable: wrong})
     assert settings.load(settings.FetchSettings, {**ALL, "ARCHIVE_API": "", "ARCHIVE_REPLAY": ""}).archive_api == ""
+
+
+@pytest.mark.parametrize(
+    "wrong", ["gateway.example", "ftp://gateway.example/v1", "https://me:pw@gateway.example/v1", "https://a.example/v1?k=1",
+              "https://a.example/v1#x", "https://a.example/ v1", "https://a.example\\v1", "https://"],
+)  # fmt: skip
+@pytest.mark.parametrize("model", [settings.ApiSettings, settings.FetchSettings, settings.InferenceSettings])
+def test_a_gateway_is_an_address_or_none(model: type[settings.Settings], wrong: str) -> None:
+    with pytest.raises(settings.SettingsError, match="GATEWAY_URL"):
+        settings.load(model, {**ALL, "GATEWAY_URL": wrong})
+    for url in ("", "https://gateway.example/llm/v1", "http://10.0.0.7:11434/v1/"):
+        assert settings.load(model, {**ALL, "GATEWAY_URL": url}).model_dump()["gateway_url"] == url
+
+
+@pytest.mark.parametrize("wrong", ["", "v1/*", "/v1/../*", "/v1/*, admin"])
+def test_paths_that_can_not_be_are_named(wrong: str) -> None:
+    with pytest.raises(settings.SettingsError, match="INFERENCE_PATHS"):
+        settings.load(settings.ApiSettings, {**ALL, "INFERENCE_PATHS": wrong})
 
 
 def test_the_error_tells_no_value() -> None:

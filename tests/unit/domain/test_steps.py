@@ -65,7 +65,7 @@ ALL_DONE: dict[str, object] = {"released": 10, "flight": {}}
         (job("running", deadline_at=NOW, released=5, failed=1), Settle("failed", "deadline")),
         (job("paused", deadline_at=NOW - 1), Settle("failed", "deadline")),
         (job("pausing", deadline_at=NOW - 1, flight={0: LEASED}, released=1), Settle("failed", "deadline")),
-        (job("cancelling", deadline_at=NOW - 1), Settle("failed", "deadline")),
+        (job("cancelling", deadline_at=NOW - 1, flight={0: LEASED}, released=1), Settle("cancelled")),
         (job("running", deadline_at=NOW + 1), None),
         # cancelling waits for the leases, then ends; it is never `done`
         (job("cancelling", flight={0: LEASED, 1: QUIET}, released=2), None),

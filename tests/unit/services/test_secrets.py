@@ -45,7 +45,7 @@ def refusal(code: str) -> ClientError:
 
 def test_a_secret_is_kept_for_a_while_and_read_again() -> None:
     clock, client = Clock(), Client("one\n", "two")
-    secret = Secret(client, "arn:secret", clock)
+    secret = Secret(client, None, "arn:secret", clock)
     assert [asyncio.run(secret.read()), asyncio.run(secret.read())] == ["one", "one"]
     clock.now = KEEP_MS
     assert asyncio.run(secret.read()) == "two"
@@ -53,12 +53,26 @@ def test_a_secret_is_kept_for_a_while_and_read_again() -> None:
 
 
 def test_a_secret_that_cannot_be_read() -> None:
-    secret = Secret(Client(refusal("AccessDeniedException"), refusal("ThrottlingException"), "found"), "arn", Clock())
+    client = Client(refusal("AccessDeniedException"), refusal("ThrottlingException"), "found")
+    secret = Secret(client, None, "arn", Clock())
     with pytest.raises(GatewayFailed, match="secret could not be read"):
         asyncio.run(secret.read())
     with pytest.raises(Unavailable):
         asyncio.run(secret.read())
     assert asyncio.run(secret.read()) == "found"
+
+
+def test_a_parameter_of_systems_manager_is_read_decrypted() -> None:
+    asked = []
+
+    class Parameters:
+        def get_parameter(self, Name: str, WithDecryption: bool) -> Any:
+            asked.append((Name, WithDecryption))
+            return {"Parameter": {"Value": "token\n"}}
+
+    arn = "arn:aws:ssm:eu-west-1:123456789012:parameter/gateway"
+    assert asyncio.run(Secret(Client(), Parameters(), arn, Clock()).read()) == "token"
+    assert asked == [(arn, True)]
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ import pytest
 from sift.blobs.ports import content_key
 from sift.errors import TargetFailed
 from sift.identity import Limits
+from sift.services.fetching import TARGET_SECONDS
 from sift.services.outcomes import LINK_BYTES
 from sift.services.submit import Submitted
-from sift.services.work import TARGET_SECONDS
 from sift.store.ports import Changed, Outcome, Spec
 from sift.targets import Content
 from tests.unit.services.faults import Fault, at

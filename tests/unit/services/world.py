@@ -17,10 +17,14 @@ from sift.errors import TargetFailed, Unavailable
 from sift.events.memory import MemoryBus
 from sift.identity import Identity, Limits
 from sift.jobs import ENDED, State
+from sift.model_requests import read_request
+from sift.queue.kinds import KindQueues
 from sift.queue.memory import MemoryQueue
 from sift.services.advance import Advancer
 from sift.services.assemble import Assembler
 from sift.services.control import Controller
+from sift.services.fetching import FetchRunner
+from sift.services.inferring import InferenceRunner
 from sift.services.keys import KeyService
 from sift.services.purge import Purger
 from sift.services.read import Reader
@@ -28,10 +32,11 @@ from sift.services.results import Results
 from sift.services.retry import Retrier
 from sift.services.submit import Request, Submitted, Submitter, Terms
 from sift.services.sweep import Report, Sweeper
-from sift.services.work import Received, Worker
+from sift.services.work import Received, Runner, Worker
 from sift.store.memory import MemoryStore
 from sift.store.ports import Spec
 from sift.targets import Content
+from tests.unit.services.fake_gateway import FakeGateway
 from tests.unit.services.faults import Killed, Life, Plan
 
 NOW = 1_796_000_000_000
@@ -42,9 +47,10 @@ ASSEMBLE_VISIBILITY_SECONDS = 720
 #: Results files of these tests come in parts that are small.
 PART_BYTES = 10_000
 LEASE_SECONDS = 100
+REQUEST_SECONDS = 75.0
 
-ANN = Identity("acme", "ann", "00000000000a")
-BOB = Identity("acme", "bob", "00000000000b")
+ANN = Identity("acme", "ann", "00000000000a", ("fetch", "inference"))
+BOB = Identity("acme", "bob", "00000000000b", ("fetch", "inference"))
 
 
 class FakeClock:
@@ -125,6 +131,8 @@ class World:
         self.clock = FakeClock()
         self.store = MemoryStore()
         self.queue = MemoryQueue(self.clock, VISIBILITY_SECONDS)
+        self.requests = MemoryQueue(self.clock, 10 * VISIBILITY_SECONDS)
+        self.gateway = FakeGateway(self.clock)
         self.blobs = MemoryBlobs(PART_BYTES)
         self.bus = MemoryBus()
         self.assembly = MemoryQueue(self.clock, ASSEMBLE_VISIBILITY_SECONDS)
@@ -133,7 +141,7 @@ class World:
             targets_per_job=10_000, jobs_per_caller=5, retained_jobs=1_000, job_bytes=1_000_000
         )
         self.limits = dataclasses.replace(self.limits, ttl_seconds=ttl_seconds)
-        self.terms = Terms(jobs_total, self.limits, deadline_seconds, classes or {})
+        self.terms = Terms(jobs_total, self.limits, deadline_seconds, classes or {}, ("/v1/*", "/api/*"))
         self.restart()
 
     def restart(self, plan: Plan | None = None) -> Life:
@@ -141,9 +149,11 @@ class World:
         self.life = life = Life(plan)
         store, queue = life.wrap("store", self.store), life.wrap("queue", self.queue)
         blobs, bus = life.wrap("blobs", self.blobs), life.wrap("bus", self.bus)
+        requests = life.wrap("requests", self.requests)
+        queues = KindQueues({"fetch": queue, "inference": requests})
         assembly = life.wrap("assembly", self.assembly)
-        self.advancer = Advancer(store, queue, blobs, bus, self.clock, assembly=assembly)
-        self.submitter = Submitter(store, queue, blobs, self.clock, self.terms)
+        self.advancer = Advancer(store, queues, blobs, bus, self.clock, assembly=assembly)
+        self.submitter = Submitter(store, queues, blobs, self.clock, self.terms)
         self.reader = Reader(store, self.advancer, self.clock)
         self.controller = Controller(self.reader, self.advancer, store, self.clock)
         self.retrier = Retrier(self.reader, self.submitter)
@@ -154,22 +164,33 @@ class World:
         )  # fmt: skip
         self.keys = KeyService(store, self.clock)
         self.worker = self.make_worker(life)
+        self.asker = self.make_asker(life)
         self.sweeper = Sweeper(
             store, queue, self.clock, self.advancer, Purger(store, blobs, self.clock),
-            visibility_seconds=VISIBILITY_SECONDS,
+            visibility_seconds=VISIBILITY_SECONDS, others={"inference": requests},
         )  # fmt: skip
         return life
 
     def make_worker(self, life: Life | None = None) -> Worker:
-        """One more worker, of a process of its own unless `life` is given."""
+        """One more worker of fetch jobs, of a process of its own unless `life` is given."""
         life = life or Life()
-        store, queue = life.wrap("store", self.store), life.wrap("queue", self.queue)
-        blobs = life.wrap("blobs", self.blobs)
+        runner = FetchRunner(self.site.fetch, life.wrap("blobs", self.blobs), self.clock)
+        return self._make(life, life.wrap("queue", self.queue), runner)
+
+    def make_asker(self, life: Life | None = None) -> Worker:
+        """One more worker of inference jobs."""
+        life = life or Life()
+        store, blobs = life.wrap("store", self.store), life.wrap("blobs", self.blobs)
+        runner = InferenceRunner(self.gateway, store, blobs, self.clock, REQUEST_SECONDS)
+        return self._make(life, life.wrap("requests", self.requests), runner)
+
+    def _make(self, life: Life, queue: Any, runner: Runner) -> Worker:
+        store, blobs = life.wrap("store", self.store), life.wrap("blobs", self.blobs)
         bus, assembly = life.wrap("bus", self.bus), life.wrap("assembly", self.assembly)
         advancer = Advancer(store, queue, blobs, bus, self.clock, assembly=assembly)
         return Worker(
-            store=store, queue=queue, dead_letters=life.wrap("dead", self.queue), blobs=blobs, clock=self.clock,
-            advancer=advancer, fetch=self.site.fetch, lease_seconds=LEASE_SECONDS,
+            store=store, queue=queue, dead_letters=life.wrap("dead", self.queue), clock=self.clock,
+            advancer=advancer, runner=runner, lease_seconds=LEASE_SECONDS,
             random_source=random.Random(next(self._seeds)),
         )  # fmt: skip
 
@@ -179,21 +200,36 @@ class World:
         specs = request.pop("targets", None) or [Spec(url) for url in urls(count)]
         return await self.submitter.submit(who, Request(targets=specs, **request))
 
+    async def ask(self, *prompts: str, who: Identity = ANN, model: str | None = None, **request: Any) -> Submitted:
+        """An inference job of these prompts."""
+        specs = [
+            read_request(index, "/v1/completions", model, {"prompt": prompt}) for index, prompt in enumerate(prompts)
+        ]
+        return await self.submitter.submit(who, Request(targets=specs, **request))
+
     # what the queue's mapping does
 
     async def deliver(self, most: int = 10, worker: Worker | None = None, seconds: float = 90.0) -> list[str]:
         """One batch to the worker; the messages that it does not keep are deleted. Answers with the kept ones."""
-        batch = [Received(receipt, receipt, m.body, m.receives) for receipt, m in self.queue.receive(most)]
-        kept = await (worker or self.worker).run_batch(batch, lambda: seconds)
+        return await self._deliver(self.queue, most, worker or self.worker, seconds)
+
+    async def answer(self, most: int = 10, worker: Worker | None = None, seconds: float = 90.0) -> list[str]:
+        """As `deliver`, of the requests."""
+        return await self._deliver(self.requests, most, worker or self.asker, seconds)
+
+    async def _deliver(self, queue: MemoryQueue, most: int, worker: Worker, seconds: float) -> list[str]:
+        batch = [Received(receipt, receipt, m.body, m.receives) for receipt, m in queue.receive(most)]
+        kept = await worker.run_batch(batch, lambda: seconds)
         for received in batch:
             if received.message_id not in kept:
-                self.queue.delete(received.receipt)
+                queue.delete(received.receipt)
         return kept
 
     async def drain(self) -> None:
         """Batches until nothing is visible."""
-        while await self.queue.visible():
+        while await self.queue.visible() or await self.requests.visible():
             await self.deliver()
+            await self.answer()
 
     async def assemble(self, seconds: float = 120.0) -> list[str]:
         """What there is to be assembled, until nothing is visible; the messages that the assembler kept."""
@@ -243,7 +279,9 @@ class World:
     def contents(self) -> Any:
         """Everything that is kept, to compare."""
         kept = dict(vars(self.store))
-        return copy.deepcopy((kept, self.queue.waiting, self.queue.buried, self.blobs.blobs, self.bus.published))
+        return copy.deepcopy(
+            (kept, self.queue.waiting, self.requests.waiting, self.queue.buried, self.blobs.blobs, self.bus.published)
+        )
 
     def check(self, job_id: str, statuses: Sequence[str] | None = None) -> None:
         """What holds of every job that has ended with all its targets worked on."""

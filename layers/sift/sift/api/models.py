@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from sift.jobs import MAX_WINDOW, Status
+from sift.jobs import MAX_WINDOW, Kind, Status
+from sift.model_requests import MAX_MODEL_CHARS, MAX_PATH_CHARS
 from sift.targets import FetchOptions
 
 #: Longer than any URL that a browser or server takes (RFC 9110 asks for at least 8,000 octets).
@@ -48,19 +49,47 @@ class TargetRequest(_Strict):
     id: str | None = Field(default=None, min_length=1, max_length=200, description="Your own id for it.")
 
 
+class ModelRequest(_Strict):
+    """One request to the model gateway."""
+
+    path: str = Field(
+        description=f"Absolute, normalised, at most {MAX_PATH_CHARS} characters, and one that the deployment allows.",
+        examples=["/v1/chat/completions"],
+    )
+    model: str | None = Field(
+        default=None, description=f"At most {MAX_MODEL_CHARS} characters; where the body names one, the same."
+    )
+    body: dict[str, Any] = Field(description="What the gateway is sent: a JSON object of at most 1 MiB.")
+    id: str | None = Field(default=None, min_length=1, max_length=200, description="Your own id for it.")
+
+
 Label = Annotated[str, Field(max_length=512)]
 
 
 class JobRequest(_Strict):
-    """A batch of URLs to fetch."""
+    """A batch of URLs to fetch, or of requests to the model gateway: exactly one of `targets` and `requests`."""
 
-    targets: list[TargetRequest] = Field(min_length=1)
-    options: FetchOptions = Field(default_factory=FetchOptions, description="For every target without its own.")
+    targets: list[TargetRequest] = Field(default_factory=list, description="URLs, for a fetch job.")
+    requests: list[ModelRequest] = Field(default_factory=list, description="Requests, for an inference job.")
+    options: FetchOptions = Field(
+        default_factory=FetchOptions, description="For every target without its own; not with `requests`."
+    )
     window: int = Field(default=MAX_WINDOW, strict=True, ge=1, le=MAX_WINDOW, description="Targets out at once.")
     metadata: dict[Annotated[str, Field(min_length=1, max_length=64)], Label] = Field(
         default_factory=dict, max_length=16, description="Yours; it is shown with the job."
     )
     fresh: bool = Field(default=False, strict=True, description="Run it even if the same work was submitted before.")
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> Self:
+        sent = self.model_fields_set
+        if {"targets", "requests"} <= sent:
+            raise PydanticCustomError("two_kinds", "requests: not together with targets")
+        if "requests" in sent and "options" in sent:
+            raise PydanticCustomError("no_options", "options: requests take none")
+        if not (self.targets or self.requests):
+            raise PydanticCustomError("no_targets", "targets: at least one is needed")
+        return self
 
 
 class FetchRequest(_Strict):
@@ -102,7 +131,7 @@ class Job(BaseModel):
     """A job as it stands. Times are RFC 3339 in UTC."""
 
     id: str
-    kind: Literal["fetch"]
+    kind: Kind
     tenant: str
     actor: str
     status: Status
@@ -137,11 +166,13 @@ class TargetError(BaseModel):
 
 
 class Target(BaseModel):
-    """One target's slot."""
+    """One target's slot: of a fetch job with `url`, of an inference job with `path` and `model`."""
 
     index: int
     id: str | None
-    url: str
+    url: str | None = Field(default=None, description="Of a fetch job.")
+    path: str | None = Field(default=None, description="Of an inference job.")
+    model: str | None = Field(default=None, description="Of an inference job; null where the request names none.")
     status: Literal["pending", "running", "done", "failed", "cancelled"]
     attempts: int
     media_type: str | None = Field(description="Of the content as stored.")

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 PUBLIC = frozenset({"/healthz", "/openapi.json", "/docs"})
 
 TITLE = "sift"
-DESCRIPTION = "Durable batches of URL fetches. Errors are application/problem+json with a stable `code` and a `hint`."
+DESCRIPTION = (
+    "Durable batches of URL fetches and of requests to a model gateway. "
+    "Errors are application/problem+json with a stable `code` and a `hint`."
+)
 
 _REASONS = {
     200: "As asked.",

@@ -48,6 +48,14 @@ BUSY_RETRY = 10
 #: How many wrong fields one answer lists.
 MOST_FIELDS = 10
 
+#: What is wrong with a submission as a whole, by the kind of the validation's error.
+_OF_THE_WHOLE = {"no_targets": "no_targets", "two_kinds": "invalid_request", "no_options": "unsupported_option"}
+_ONE_KIND = 'Send {"targets": [{"url": "https://..."}]}, or {"requests": [{"path": "/v1/...", "body": {...}}]}.'
+_SHAPES = {
+    "targets": "A target is an object with `url` (http or https), `options` and `id`.",
+    "requests": "A request is an object with `path`, `model`, `body` and `id`.",
+}
+
 
 def answer(error: errors.SiftError, request_id: str) -> Response[str]:
     """The response for an error that sift raised on purpose; an unlisted class is internal."""
@@ -116,13 +124,15 @@ def malformed() -> errors.Malformed:
 
 def refuse_fields(found: Sequence[Mapping[str, Any]]) -> errors.RequestRefused:
     """What the validation of a request found, as the error that the caller sees: the first one decides."""
-    first = next((e for e in found if tuple(e["loc"])[:2] == ("body", "requests")), found[0])
+    first = found[0]
     loc = tuple(first["loc"])
     source, path = (loc[0], loc[1:]) if loc else ("body", ())
     name = ".".join(str(part) for part in path)
     fields = [{"field": ".".join(map(str, e["loc"][1:])), "detail": e["msg"]} for e in found[:MOST_FIELDS]]
     extra: dict[str, Any] = {"fields": fields}
     kind, message = first["type"], first["msg"]
+    if kind in _OF_THE_WHOLE:
+        return errors.Invalid(_OF_THE_WHOLE[kind], message, _ONE_KIND, extra={})
     if kind == "json_invalid" or (source == "body" and not path):
         return malformed()
     if source == "path":
@@ -132,20 +142,16 @@ def refuse_fields(found: Sequence[Mapping[str, Any]]) -> errors.RequestRefused:
             "invalid_request", f"{name}: {message}", "See /docs for what this route takes.", extra=extra
         )
     detail = f"{name}: {message}"
-    if path[0] == "requests":
-        return errors.Forbidden(
-            "kind_disabled", "This deployment runs fetch jobs only.", "Send `targets`, a list of URLs to fetch."
-        )
-    if path == ("targets",):
-        return errors.Invalid("no_targets", detail, 'Send {"targets": [{"url": "https://..."}]}.', extra=extra)
+    if path in {("targets",), ("requests",)}:
+        return errors.Invalid("no_targets", detail, _ONE_KIND, extra=extra)
     if path[0] == "options" or "options" in path[2:3] or path[0] == "webhook":
         return errors.Invalid(
             "unsupported_option", detail, f"The options are {', '.join(FetchOptions.model_fields)}.", extra=extra
         )
-    if path[0] == "targets":
+    if path[0] in _SHAPES:
         if len(path) > 1:
             extra["index"] = path[1]
-        hint = "A target is an object with `url` (http or https), `options` and `id`."
+        hint = _SHAPES[path[0]]
         return errors.Invalid("invalid_target", detail, hint, extra=extra)
     return errors.Invalid("invalid_request", detail, "See /docs for what this route takes.", extra=extra)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -21,11 +21,12 @@ from sift.bootstrap import Api, run
 from sift.clashes import find_clash
 from sift.clock import SystemClock
 from sift.errors import Invalid
-from sift.identity import ADMIN, FETCH, NAME_CHARS, Identity
+from sift.identity import ADMIN, FETCH, INFERENCE, NAME_CHARS, Identity
 from sift.jobs import Kind, Meta, State, Status
+from sift.model_requests import read_request
 from sift.services.read import Slot, Whose
 from sift.services.submit import Request, Submitted
-from sift.store.ports import Spec
+from sift.store.ports import AnySpec, Spec
 from sift.targets import FetchOptions
 
 #: Longest hold of a status read, in seconds: an HTTP API ends a request after 30.
@@ -38,8 +39,8 @@ KEY_CHARS = 255
 
 
 #: The scopes of which a route needs one: those that look, and those that make or change a job.
-READ = (FETCH, ADMIN)
-CHANGE = (FETCH,)
+READ = (FETCH, INFERENCE, ADMIN)
+CHANGE = (FETCH, INFERENCE)  # whichever is the job's own kind: Reader.job looks at that
 
 JobId = Annotated[str, Path(description="The job's id.")]
 Index = Annotated[int, PLAIN_NUMBER, Path(description="The target's place in the job, from 0.")]
@@ -82,9 +83,11 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         "/v1/jobs", tags=["jobs"], responses=openapi.answers(Job, 200, 202, 400, 401, 403, 409, 413, 422, 429, 503)
     )
     def submit(request: Annotated[JobRequest, Body()]) -> Response[Any]:
-        """Submit a batch of URLs. The same work again answers the same job, with `reused: true`."""
+        """Submit a batch of URLs, or of requests to the model gateway. The same work again answers the same job, with
+        `reused: true`."""
         key = app.current_event.headers.get("idempotency-key") or app.current_event.headers.get("x-idempotency-key")
-        return _submitted(run(services().submitter.submit(caller(*CHANGE), _read(request, key))))
+        who = caller(INFERENCE if request.requests else FETCH)
+        return _submitted(run(services().submitter.submit(who, _read(request, key))))
 
     @router.get("/v1/jobs", tags=["jobs"], responses=openapi.answers(JobPage, 200, 400, 401, 403, 422, 503))
     def jobs(
@@ -124,14 +127,16 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         "/v1/jobs/<job_id>/cancel", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 409, 422, 503)
     )
     def cancel(job_id: JobId) -> Response[Any]:
-        """Cancel a job. Doing it again changes nothing; what has finished is kept."""
+        """Cancel a job. Doing it again changes nothing; what has finished is kept. An inference job is `cancelling`
+        until its requests in flight are aborted."""
         return _job(run(services().controller.cancel(caller(*CHANGE), job_id)))
 
     @router.post(
         "/v1/jobs/<job_id>/pause", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 409, 422, 503)
     )
     def pause(job_id: JobId) -> Response[Any]:
-        """Pause a job: what is being fetched ends, nothing new starts. Its deadline runs on."""
+        """Pause a job: what is being fetched ends, a request in flight is aborted and runs again later, nothing new
+        starts. Its deadline runs on."""
         return _job(run(services().controller.pause(caller(*CHANGE), job_id)))
 
     @router.post(
@@ -204,7 +209,7 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
             return Response(303, headers={"Location": link}, body="")
         data = run(views.read_content(slot, api.blobs))
         media_type = views.target(slot)["media_type"] or "application/octet-stream"
-        # Content of the web, served from the API's own origin: it must not run there.
+        # Content of the web or of a model, served from the API's own origin: it must not run there.
         headers = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
         if not whole:
             part = excerpts.cut(data, media_type, offset, max_chars)
@@ -247,16 +252,10 @@ def _submitted(submitted: Submitted) -> Response[Any]:
 
 
 def _read(request: JobRequest, key: str | None) -> Request:
-    """The submission, each target's options merged with the job's: a field that the target sets wins."""
+    """The submission as the services take it."""
     if key is not None and len(key) > KEY_CHARS:
         raise Invalid("invalid_request", f"Idempotency-Key: longer than {KEY_CHARS} characters", "Use a shorter key.")
-    defaults = request.options.model_dump(exclude_unset=True)
-    specs = []
-    for index, target in enumerate(request.targets):
-        merged = FetchOptions.model_validate(defaults | target.options.model_dump(exclude_unset=True))
-        if clash := find_clash(merged):
-            raise problems.refuse_clash(index, clash)
-        specs.append(Spec(target.url, merged.model_dump(exclude_defaults=True), target.id))
+    specs = _read_requests(request) if request.requests else _read_targets(request)
     return Request(
         targets=specs,
         options=request.options.model_dump(exclude_defaults=True),
@@ -265,6 +264,22 @@ def _read(request: JobRequest, key: str | None) -> Request:
         fresh=request.fresh,
         idempotency_key=key,
     )
+
+
+def _read_targets(request: JobRequest) -> Sequence[AnySpec]:
+    """The URLs, each with its options merged with the job's: a field that the target sets wins."""
+    defaults = request.options.model_dump(exclude_unset=True)
+    specs = []
+    for index, target in enumerate(request.targets):
+        merged = FetchOptions.model_validate(defaults | target.options.model_dump(exclude_unset=True))
+        if clash := find_clash(merged):
+            raise problems.refuse_clash(index, clash)
+        specs.append(Spec(target.url, merged.model_dump(exclude_defaults=True), target.id))
+    return specs
+
+
+def _read_requests(request: JobRequest) -> Sequence[AnySpec]:
+    return [read_request(index, one.path, one.model, one.body, one.id) for index, one in enumerate(request.requests)]
 
 
 async def _page(

@@ -18,6 +18,7 @@ from sift.errors import NotFound
 from sift.jobs import Meta, State, counts
 from sift.services.outcomes import LINK_BYTES
 from sift.services.read import Slot
+from sift.store.ports import Outcome
 from sift.targets import Content
 
 #: Content above this (bytes) is never put inside JSON.
@@ -65,11 +66,11 @@ def target(slot: Slot) -> dict[str, Any]:
     return {
         "index": slot.index,
         "id": slot.label,
-        "url": slot.url,
+        **({"path": slot.path, "model": slot.model} if slot.url is None else {"url": slot.url}),
         "status": slot.status,
         "attempts": slot.attempts,
         "media_type": document.get("media_type"),
-        "bytes": outcome.size if outcome and outcome.status == "done" else None,
+        "bytes": outcome.size if outcome and _has_content(outcome) else None,
         "chars": document.get("chars"),
         "error": slot.error,
         "meta": document.get("meta"),
@@ -85,7 +86,7 @@ async def with_content(
     With `offset` or `max_chars`: with that part of it, and `next_offset`, the place to go on, or null at its end.
     """
     body = target(slot)
-    if slot.outcome is None or slot.outcome.status != "done":
+    if slot.outcome is None or not _has_content(slot.outcome):
         return body
     if offset is not None or max_chars is not None:
         data = await read_content(slot, blobs)
@@ -107,7 +108,7 @@ async def with_content(
 async def line(job_id: str, slot: Slot, blobs: Blobs) -> bytes:
     """A slot as a line of the results file: as a page of targets has it with contents, but whole up to INLINE_BYTES."""
     body = target(slot)
-    if slot.outcome is not None and slot.outcome.status == "done":
+    if slot.outcome is not None and _has_content(slot.outcome):
         held = None
         if slot.outcome.size <= INLINE_BYTES:
             with contextlib.suppress(NotFound):  # the bucket has lost it; the others must not wait for it
@@ -154,6 +155,11 @@ def json_response(
 def weight(body: dict[str, Any]) -> int:
     """What a body weighs in a Lambda answer, in bytes: as JSON, inside a JSON string."""
     return len(json.dumps(json.dumps(body, ensure_ascii=False), ensure_ascii=False).encode())
+
+
+def _has_content(outcome: Outcome) -> bool:
+    """A target that is done has one, if an empty one; so has a request that was answered with an error."""
+    return outcome.status == "done" or outcome.size > 0
 
 
 def _held(data: bytes, media_type: str) -> dict[str, Any]:

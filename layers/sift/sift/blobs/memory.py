@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import BinaryIO
 
 from sift.blobs.ports import LEAST_PART, REMOVE_BATCH, UploadLost
 
@@ -19,6 +20,9 @@ class MemoryBlobs:
 
     async def put(self, key: str, body: bytes, media_type: str) -> None:
         self.blobs[key] = (body, media_type)
+
+    async def put_file(self, key: str, file: BinaryIO, media_type: str) -> None:
+        await self.put(key, file.read(), media_type)
 
     async def get(self, key: str) -> bytes | None:
         found = self.blobs.get(key)

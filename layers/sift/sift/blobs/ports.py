@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 #: S3 lists and deletes up to 1,000 objects in one request.
 REMOVE_BATCH = 1_000
@@ -15,6 +15,13 @@ class Blobs(Protocol):
     """Named bytes. Every method raises Unavailable when the bucket does not answer."""
 
     async def put(self, key: str, body: bytes, media_type: str) -> None: ...
+
+    async def put_file(self, key: str, file: BinaryIO, media_type: str) -> None:
+        """Put what a file on disk holds from where it stands, in one piece and without reading it whole.
+
+        Until it returns, and when it fails, nothing is there under a new key. Cancelled, it may still come to be.
+        """
+        ...
 
     async def get(self, key: str) -> bytes | None:
         """The bytes, or None when there is no such blob (any more)."""
@@ -74,6 +81,11 @@ def content_key(job_id: str, index: int, lease: int) -> str:
 def answer_key(name: str) -> str:
     """A content that was fetched at once and belongs to no job; the bucket's lifecycle removes it within days."""
     return f"answers/{name}"
+
+
+def input_key(job_id: str, index: int) -> str:
+    """The body of a request that is too large for the table and a message."""
+    return f"{job_prefix(job_id)}inputs/{index}"
 
 
 def results_prefix(job_id: str) -> str:

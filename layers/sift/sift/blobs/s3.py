@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 from botocore.exceptions import ClientError
 
@@ -25,6 +25,10 @@ class S3Blobs:
 
     async def put(self, key: str, body: bytes, media_type: str) -> None:
         await aws.call(self._client.put_object, Bucket=self._bucket, Key=key, Body=body, ContentType=media_type)
+
+    async def put_file(self, key: str, file: BinaryIO, media_type: str) -> None:
+        # One PUT, of up to 5 GB: an object is there whole or not at all.
+        await aws.call(self._client.put_object, Bucket=self._bucket, Key=key, Body=file, ContentType=media_type)
 
     async def get(self, key: str) -> bytes | None:
         try:

@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sift.completions import Completions
 from sift.errors import TargetBusy
-from sift.gateway import Gateway, GatewayBusy, GatewayFailed
+from sift.gateway import GatewayBusy, GatewayFailed
 from sift.targets import Content
 
 #: Seconds that a model may take for one answer, and that must be left of the target's own time to ask it at all.
@@ -42,8 +43,8 @@ class _Quote:
 class Answerer:
     """Asks one model of one gateway."""
 
-    def __init__(self, gateway: Gateway, model: str) -> None:
-        self._gateway = gateway
+    def __init__(self, completions: Completions, model: str) -> None:
+        self._completions = completions
         self._model = model
 
     async def answer(self, question: str, passages: Content, left_s: float) -> Content:
@@ -59,7 +60,7 @@ class Answerer:
             {"role": "user", "content": json.dumps({"question": question, "passages": text}, ensure_ascii=False)},
         ]
         try:
-            reply = await self._gateway.complete(self._model, messages, min(ANSWER_SECONDS, left_s - 1.0))
+            reply = await self._completions.complete(self._model, messages, min(ANSWER_SECONDS, left_s - 1.0))
         except GatewayBusy as busy:
             raise TargetBusy("The model that answers questions is busy.", retry_after=busy.retry_after) from busy
         except GatewayFailed as error:

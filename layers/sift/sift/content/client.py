@@ -11,6 +11,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
+from sift.connections import is_refused, is_reset, is_tls_failure
 from sift.content.addresses import IPAddress
 from sift.content.codings import Unpacker
 from sift.content.guard import CheckedUrl, Guard
@@ -22,9 +23,6 @@ from sift.content.responses import (
     check_length,
     check_status,
     is_oversized,
-    is_refused,
-    is_reset,
-    is_tls_failure,
     join,
     read_codings,
     read_location,

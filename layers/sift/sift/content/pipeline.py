@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sift.clashes import find_clash
+from sift.connections import make_tls_context
 from sift.content.addresses import parse_allow
 from sift.content.answers import Answerer
 from sift.content.archive import Archive, is_gone
@@ -233,11 +233,3 @@ def _printable(content_type: str) -> str:
     """A Content-Type header fit to be sent on: printable ASCII with a valid type, or ""."""
     valid = content_type.isascii() and content_type.isprintable() and len(content_type) < 200
     return content_type.strip() if valid and parse_media_type(content_type) else ""
-
-
-def make_tls_context(ca_file: str | None) -> ssl.SSLContext:
-    """The certificates that connections are checked against: the bundled ones, or those of a file."""
-    import certifi
-
-    # A file by name: OpenSSL's default paths can be turned by the environment.
-    return ssl.create_default_context(cafile=ca_file or certifi.where())

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import errno
 import re
-import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin
 
 import httpx2
 
+from sift.connections import causes, parse_retry_after
 from sift.errors import TargetBusy, TargetFailed
 from sift.request_headers import VALUE_CHARS
 
 SUPPORTED_CODINGS = ("gzip", "br", "zstd", "deflate")
 MAX_CODINGS = 2
 NOT_MODIFIED = 304
-MAX_RETRY_AFTER_S = 86_400.0
 
 # Passing troubles by their definition (RFC 9110, 6585, 8470; 52x are Cloudflare's for an origin that is away).
 # 500 is not among them: a page that breaks its server breaks it again, unless the server says when to come back.
@@ -36,19 +33,6 @@ def check_status(status: int, headers: httpx2.Headers, now: datetime | None = No
         raise TargetBusy(f"The server answered {status}.", retry_after=retry_after, status=status)
     hint = _NAMES.get(status, "Open the address in a browser to see what the server says.")
     raise TargetFailed("http_error", f"The server answered {status}.", hint, status=status)
-
-
-def parse_retry_after(value: str, now: datetime) -> float | None:
-    """Seconds from a Retry-After header (a number or an HTTP date), 0 to a day; None when it says nothing."""
-    value = value.strip()
-    if value.isascii() and value.isdigit():
-        return min(float(value[:9]), MAX_RETRY_AFTER_S)
-    try:
-        moment = parsedate_to_datetime(value)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return min(max((moment - now).total_seconds(), 0.0), MAX_RETRY_AFTER_S)
 
 
 def read_location(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
@@ -118,44 +102,11 @@ def too_large(detail: str) -> TargetFailed:
     return TargetFailed("too_large", detail, "Only what is within the limits is read; look for a smaller version.")
 
 
-def is_tls_failure(error: BaseException) -> bool:
-    """Say whether a TLS error is behind this one."""
-    return any(isinstance(cause, ssl.SSLError) for cause in _causes(error))
-
-
-def is_refused(error: BaseException) -> bool:
-    """Say whether the server refused the connection."""
-    return _has_errno(error, errno.ECONNREFUSED)
-
-
-def is_reset(error: BaseException) -> bool:
-    """Say whether the server reset the connection, at whatever point."""
-    return _has_errno(error, errno.ECONNRESET, errno.EPIPE)
-
-
 def is_oversized(error: BaseException) -> bool:
     """Say whether a protocol library gave up on headers that are too long."""
     from h2.exceptions import DenialOfServiceError
 
     return any(
         isinstance(cause, DenialOfServiceError) or getattr(cause, "error_status_hint", None) == 431
-        for cause in _causes(error)
+        for cause in causes(error)
     )
-
-
-def _has_errno(error: BaseException, *numbers: int) -> bool:
-    return any(isinstance(cause, OSError) and cause.errno in numbers for cause in _causes(error))
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        cause = waiting.pop()
-        if cause is None or cause in found:
-            continue
-        found.append(cause)
-        waiting += [cause.__cause__, cause.__context__]
-        if isinstance(cause, BaseExceptionGroup):
-            waiting += cause.exceptions
-    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -24,10 +23,6 @@ _STARTS: Mapping[str, Phase] = {
     "http11.send_request_headers.started": "headers",
     "http2.send_connection_init.started": "headers",
 }
-
-# At DEBUG these write headers down, what callers sent as credentials among them, and at INFO whole addresses.
-for _name in ("hpack", "h2", "httpcore2", "httpx2"):
-    logging.getLogger(_name).setLevel(logging.WARNING)
 
 
 @dataclass(frozen=True)

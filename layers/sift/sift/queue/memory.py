@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sift.clock import Clock
-from sift.queue.ports import Message
+from sift.queue.ports import Sendable
 
 
 @dataclass
@@ -28,12 +28,12 @@ class MemoryQueue:
         self.waiting: dict[str, Waiting] = {}
         self.buried: list[tuple[str, str]] = []
 
-    async def send(self, messages: Sequence[Message]) -> int:
+    async def send(self, messages: Sequence[Sendable]) -> int:
         for message in messages:
             self.add(message.encode())
         return len(messages)
 
-    async def send_later(self, message: Message, seconds: int) -> None:
+    async def send_later(self, message: Sendable, seconds: int) -> None:
         self.waiting[self.add(message.encode())].visible_at += seconds * 1000
 
     def add(self, body: str) -> str:

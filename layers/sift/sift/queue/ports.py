@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from sift.messages import Message
+
 #: The longest that SQS delays a message, in seconds.
 MOST_DELAY = 900
 
 
-class Message(Protocol):
-    """What can be sent: a body, and the job that it is about."""
+class Sendable(Protocol):
+    """What a queue carries: a body, and the job that it is about."""
 
     @property
     def job_id(self) -> str: ...
@@ -18,14 +20,22 @@ class Message(Protocol):
     def encode(self) -> str: ...
 
 
-class Queue(Protocol):
-    """The queue of one kind of message. Every method raises Unavailable when the queue does not answer."""
+class Sender(Protocol):
+    """Where targets are sent. Raises Unavailable when a queue does not answer."""
 
     async def send(self, messages: Sequence[Message]) -> int:
         """Send all; returns how many were accepted. What was not is repaired by the sweeper."""
         ...
 
-    async def send_later(self, message: Message, seconds: int) -> None:
+
+class Queue(Protocol):
+    """One queue. Every method raises Unavailable when the queue does not answer."""
+
+    async def send(self, messages: Sequence[Sendable]) -> int:
+        """As Sender, with messages of whatever kind."""
+        ...
+
+    async def send_later(self, message: Sendable, seconds: int) -> None:
         """Send one that nobody receives before so many seconds (0 to MOST_DELAY) have passed."""
         ...
 

@@ -13,10 +13,10 @@ from sift.clock import CLOCK_MARGIN_MS, Clock, rfc3339
 from sift.errors import Unavailable
 from sift.events.ports import JOB_ENDED, Bus
 from sift.jobs import ENDED, SEGMENT, Meta, Pause, Release, Settle, State, Status, counts, next_step
-from sift.messages import TargetMessage
-from sift.queue.ports import Queue
+from sift.messages import Message, RequestMessage, TargetMessage
+from sift.queue.ports import Queue, Sender
 from sift.store.codec import unpack_specs
-from sift.store.ports import Spec, Store
+from sift.store.ports import AnySpec, Spec, Store
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def quiet_since(now_ms: int) -> int:
 class Advancer:
     """It is level-triggered: it looks at the state alone, so calling it once more, or late, does no harm."""
 
-    def __init__(self, store: Store, queue: Queue, blobs: Blobs, bus: Bus, clock: Clock, *, assembly: Queue) -> None:
+    def __init__(self, store: Store, queue: Sender, blobs: Blobs, bus: Bus, clock: Clock, *, assembly: Queue) -> None:
         self._store = store
         self._queue = queue
         self._blobs = blobs
@@ -112,7 +112,7 @@ class Advancer:
                 left = len(messages) - accepted
                 _log.warning("%d targets wait for the sweeper", left, extra={"job_id": job_id})
 
-    async def read_specs(self, job_id: str, number: int) -> Sequence[Spec]:
+    async def read_specs(self, job_id: str, number: int) -> Sequence[AnySpec]:
         """One segment of a job's targets, wherever it is kept."""
         segment = await self._store.get_segment(job_id, number)
         if segment is None:
@@ -155,8 +155,10 @@ class Advancer:
         return state
 
 
-def target_message(job_id: str, index: int, spec: Spec) -> TargetMessage:
+def target_message(job_id: str, index: int, spec: AnySpec) -> Message:
     """The message of one target."""
+    if not isinstance(spec, Spec):
+        return RequestMessage(job_id, index, spec.path, spec.model, spec.body, spec.blob, spec.label, spec.attempts)
     return TargetMessage(job_id, index, spec.url, spec.options, spec.label, spec.attempts)
 
 

@@ -27,12 +27,17 @@ class Controller:
         self._clock = clock
 
     async def cancel(self, identity: Identity, job_id: str) -> tuple[Meta, State]:
-        """The job, cancelled. A fetch in flight may still end; its outcome is kept and counted."""
-        _, state = await self._reader.job(identity, job_id)
-        if state.status in LIVE:
-            await self._advancer.settle(state, "cancelled")
+        """The job, `cancelled`; or `cancelling`, until its requests in flight are aborted. A fetch in flight may still
+        end; its outcome is kept and counted."""
         meta, state = await self._reader.job(identity, job_id)
-        if state.status != "cancelled":
+        if state.status in LIVE:
+            if meta.kind == "inference":
+                changed = await self._store.cancel(job_id)
+                await self._advancer.advance(job_id, changed.state)
+            else:
+                await self._advancer.settle(state, "cancelled")
+        meta, state = await self._reader.job(identity, job_id)
+        if state.status not in {"cancelling", "cancelled"}:
             _refuse(state, "cancelled")
         return meta, state
 

@@ -99,6 +99,11 @@ class Pacer:
             slot = None
         return Later(HELD_MS, None)
 
+    async def turn_of(self, url: str, slot: Slot | None = None) -> Slot | Later | None:
+        """As `turn`, of a URL's host; None where that is not paced."""
+        host = self.host_of(url)
+        return None if host is None else await self.turn(host, slot)
+
     async def far(self, host: str, near_ms: int) -> int:
         """How many ms away the next slot is, if that is more than `near_ms`, else 0; nothing is taken."""
         pace = await self._store.get_pace(host) or Pace()
@@ -108,6 +113,21 @@ class Pacer:
     async def slow(self, host: str, wait_s: float) -> None:
         """The host asks to come back later: so does everybody."""
         await self._store.slow_host(host, self._clock.now_ms() + min(SLOWED_MS, round(wait_s * 1000)))
+
+    @asynccontextmanager
+    async def in_turn(self, url: str, slot: Slot) -> AsyncIterator[None]:
+        """While the request for a URL runs, as `running`; what its host asks for then goes for everybody."""
+        host = self.host_of(url)
+        if host is None:
+            yield
+            return
+        try:
+            async with self.running(host, slot):
+                yield
+        except TargetBusy as busy:
+            if busy.status in SLOWED_BY:
+                await self.slow(host, busy.retry_after or SLOWED_S)
+            raise
 
     @asynccontextmanager
     async def running(self, host: str, slot: Slot) -> AsyncIterator[None]:
@@ -206,13 +226,8 @@ class PacedFetch:
         turn = await self._pacer.turn(host, near_ms=near_ms)
         if isinstance(turn, Later):
             raise _not_now(turn.wait_ms)
-        try:
-            async with self._pacer.running(host, turn):
-                return await self._fetch(url, options, deadline_s - (time.monotonic() - started), gone=gone)
-        except TargetBusy as busy:
-            if busy.status in SLOWED_BY:
-                await self._pacer.slow(host, busy.retry_after or SLOWED_S)
-            raise
+        async with self._pacer.in_turn(url, turn):
+            return await self._fetch(url, options, deadline_s - (time.monotonic() - started), gone=gone)
 
 
 def _not_now(wait_ms: int) -> TargetBusy:

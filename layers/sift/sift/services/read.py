@@ -12,7 +12,7 @@ from sift.errors import Forbidden, NotFound
 from sift.identity import Identity
 from sift.jobs import ENDED, SEGMENT, Meta, State
 from sift.services.advance import Advancer
-from sift.store.ports import Outcome, Spec, Store
+from sift.store.ports import AnySpec, Outcome, Spec, Store
 
 #: How often a held status read looks again, in seconds.
 POLL_SECONDS = 0.5
@@ -27,16 +27,19 @@ Word = str
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One target as it stands: its outcome, or a status derived from the job's state."""
+    """One target as it stands: its outcome, or a status derived from the job's state. `url` and `options` are of a
+    fetch job, `path` and `model` of an inference job."""
 
     index: int
     status: Word
-    url: str
+    url: str | None
     label: str | None
     attempts: int
     options: Mapping[str, Any] = field(default_factory=dict)
     outcome: Outcome | None = None
     error: Mapping[str, Any] | None = None
+    path: str | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Reader:
 
     async def job(self, identity: Identity, job_id: str) -> tuple[Meta, State]:
         """A job of the caller's own, in one read: what every change starts with. Raises NotFound, and Forbidden to an
-        admin who may only read it."""
+        admin who may only read it, and to a key without the scope of its kind."""
         meta, state = await self.look(identity, job_id)
         if meta.caller != identity.caller:
             raise Forbidden(
@@ -74,6 +77,7 @@ class Reader:
                 "The job is another caller's; an admin may only read it.",
                 "Use a key of its tenant and actor.",
             )
+        identity.require(meta.kind)
         return meta, state
 
     async def look(self, identity: Identity, job_id: str) -> tuple[Meta, State]:
@@ -175,6 +179,14 @@ class Reader:
             raise NotFound("not_found", f"The job has no target {index}.", f"Its targets are 0 to {state.total - 1}.")
         return (await self.segment(state, index, index))[0]
 
+    async def specs(self, job_id: str, indexes: Sequence[int]) -> list[AnySpec]:
+        """These targets of a job as they were submitted."""
+        found: list[AnySpec] = []
+        for number in sorted({index // SEGMENT for index in indexes}):
+            segment = await self._advancer.read_specs(job_id, number)
+            found += [segment[index % SEGMENT] for index in indexes if index // SEGMENT == number]
+        return found
+
     async def segment(self, state: State, first: int, last: int, content: bool = True) -> list[Slot]:
         """The slots `first..last` of a job in this state, all of one segment, whoever may read it. What was submitted
         is read only where an outcome lacks."""
@@ -182,7 +194,7 @@ class Reader:
         outcomes: Mapping[int, Outcome] = {}
         if first < state.released:
             outcomes = await self._store.get_segment_outcomes(state.job_id, number, first, last, content=content)
-        specs: Sequence[Spec] | None = None
+        specs: Sequence[AnySpec] | None = None
         slots = []
         for index in range(first, last + 1):
             finished = index < state.released and index not in state.flight
@@ -208,31 +220,39 @@ def _finished(outcome: Outcome) -> Slot:
     return Slot(
         outcome.index,
         outcome.status,
-        document["url"],
+        document.get("url"),
         document["id"],
         document["attempts"],
-        document["options"],
+        document.get("options", {}),
         outcome,
         document["error"],
+        document.get("path"),
+        document.get("model"),
     )
 
 
-def _derived(state: State, index: int, spec: Spec, now_ms: int) -> Slot:
+def _derived(state: State, index: int, spec: AnySpec, now_ms: int) -> Slot:
     """A target without an outcome: what the job's state says of it."""
     entry = state.flight.get(index)
     attempts = spec.attempts + (max(entry.claims, int(entry.busy_since is not None)) if entry else 0)
     if state.status == "cancelled":
         error = _error("cancelled", "The job was cancelled before this target ran.", "Submit it again.")
-        return Slot(index, "cancelled", spec.url, spec.label, attempts, spec.options, error=error)
+        return _slot(index, "cancelled", spec, attempts, error)
     if state.status in ENDED:
         error = _error(
             "deadline",
             "The job's deadline passed before this target ran.",
             "Submit it again, in a smaller job or with a longer deadline.",
         )
-        return Slot(index, "failed", spec.url, spec.label, attempts, spec.options, error=error)
+        return _slot(index, "failed", spec, attempts, error)
     running = entry is not None and entry.claims > 0 and entry.until > now_ms
-    return Slot(index, "running" if running else "pending", spec.url, spec.label, attempts, spec.options)
+    return _slot(index, "running" if running else "pending", spec, attempts)
+
+
+def _slot(index: int, status: Word, spec: AnySpec, attempts: int, error: Mapping[str, Any] | None = None) -> Slot:
+    if isinstance(spec, Spec):
+        return Slot(index, status, spec.url, spec.label, attempts, spec.options, error=error)
+    return Slot(index, status, None, spec.label, attempts, error=error, path=spec.path, model=spec.model)
 
 
 def _error(code: str, detail: str, hint: str) -> dict[str, Any]:

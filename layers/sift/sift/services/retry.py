@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from sift.errors import Conflict, Invalid
 from sift.identity import Identity
 from sift.jobs import ENDED
-from sift.services.read import Reader
+from sift.services.read import Reader, Slot
 from sift.services.submit import Request, Submitted, Submitter
-from sift.store.ports import Spec
+from sift.store.ports import AnySpec, Spec
 
 
 class Retrier:
@@ -33,7 +36,7 @@ class Retrier:
         )
         if not page.slots:
             raise Invalid("nothing_to_retry", "Every target of the job is done.", "Read its targets.")
-        targets = [Spec(slot.url, slot.options, slot.label, slot.attempts) for slot in page.slots]
+        targets = await self._specs(job_id, page.slots)
         request = Request(
             targets=targets,
             options=meta.options,
@@ -42,3 +45,10 @@ class Retrier:
             retry_of=job_id,
         )
         return await self._submitter.submit(identity, request)
+
+    async def _specs(self, job_id: str, slots: Sequence[Slot]) -> list[AnySpec]:
+        """What is to run again; of a URL its slot says all, of a request it lacks the body."""
+        urls = [Spec(slot.url, slot.options, slot.label, slot.attempts) for slot in slots if slot.url is not None]
+        requests = {slot.index: slot.attempts for slot in slots if slot.url is None}
+        found = await self._reader.specs(job_id, list(requests)) if requests else []
+        return [*urls, *(replace(spec, attempts=done) for spec, done in zip(found, requests.values(), strict=True))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
@@ -14,15 +15,19 @@ from sift.clock import Clock
 from sift.errors import CallerBusy, Conflict, Forbidden, Invalid, RequestRefused, ServiceBusy, Unavailable
 from sift.idempotency import content_hash, key_hash
 from sift.identity import DEFAULT_CLASS, Identity, Limits
-from sift.jobs import MAX_WINDOW, SEGMENT, Flight, Meta, State
-from sift.queue.ports import Queue
+from sift.jobs import MAX_WINDOW, SEGMENT, Flight, Kind, Meta, State
+from sift.model_requests import check_requests
+from sift.queue.ports import Sender
 from sift.request_headers import without_credentials
 from sift.services.advance import quiet_since, target_message
+from sift.services.inputs import place, store
 from sift.store.codec import pack_specs
 from sift.store.ports import (
+    AnySpec,
     CapReached,
     Committed,
     Idempotency,
+    RequestSpec,
     Segment,
     Spec,
     Store,
@@ -48,15 +53,21 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A submission that has been read. `idempotency_key` is the caller's own; `fresh` asks for a new run."""
+    """A submission that has been read, whose targets are all of one kind. `idempotency_key` is the caller's own;
+    `fresh` asks for a new run."""
 
-    targets: Sequence[Spec]
+    targets: Sequence[AnySpec]
     options: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
     window: int = MAX_WINDOW
     fresh: bool = False
     idempotency_key: str | None = None
     retry_of: str | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """What its targets are."""
+        return "inference" if isinstance(self.targets[0], RequestSpec) else "fetch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +82,14 @@ class Submitted:
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What the service grants: `jobs_total` live jobs in all, `deadline_seconds` to each, and to a caller the limits
-    of its class; `limits` are those of the class `default`."""
+    of its class; `limits` are those of the class `default`. `paths` are those that a request may ask the gateway for,
+    as patterns; None where there is no gateway."""
 
     jobs_total: int
     limits: Limits
     deadline_seconds: int
     classes: Mapping[str, Limits] = field(default_factory=dict)
+    paths: tuple[str, ...] | None = None
 
     def limits_of(self, identity: Identity) -> Limits:
         """The limits of its class, and in their place those of its key. Raises Forbidden for a class that is not
@@ -105,7 +118,7 @@ def shard_cap(jobs_total: int, shard: int) -> int:
 class Submitter:
     """Submits for any caller."""
 
-    def __init__(self, store: Store, queue: Queue, blobs: Blobs, clock: Clock, terms: Terms) -> None:
+    def __init__(self, store: Store, queue: Sender, blobs: Blobs, clock: Clock, terms: Terms) -> None:
         self._store = store
         self._queue = queue
         self._blobs = blobs
@@ -127,6 +140,7 @@ class Submitter:
         if not request.targets:
             raise Invalid("no_targets", "The job has no targets.", "Send at least one target.")
         limits = self._terms.limits_of(identity)
+        self._check(identity, request)
         record, stale = None, None
         if not request.fresh:
             found = await self._lookup(identity, request)
@@ -150,14 +164,29 @@ class Submitter:
             )
         return await self._commit(identity, request, limits, record, stale)
 
+    def _check(self, identity: Identity, request: Request) -> None:
+        """Whether requests may be sent at all, and these by this caller."""
+        requests = [spec for spec in request.targets if isinstance(spec, RequestSpec)]
+        if not requests:
+            return
+        if len(requests) != len(request.targets):
+            raise AssertionError("a job is of one kind")
+        if self._terms.paths is None:
+            raise Forbidden(
+                "kind_disabled",
+                "This deployment has no model gateway: it runs fetch jobs only.",
+                "Send `targets`, a list of URLs to fetch.",
+            )
+        check_requests(requests, identity, self._terms.paths)
+
     async def _lookup(self, identity: Identity, request: Request) -> Submitted | tuple[Idempotency, str | None]:
         """The job that stands for this work; else the record to write, and the job of a stale one in its place."""
-        work: list[Any] = [[spec.url, dict(spec.options), spec.label] for spec in request.targets]
+        work: list[Any] = [_work(spec) for spec in request.targets]
         if request.retry_of is not None:
             # Work of its own: the original holds the record of the plain submission. Its targets are not part of it,
             # for a late outcome of a cancelled job makes them fewer.
             work = [{"retry_of": request.retry_of}]
-        work_hash = content_hash(identity.caller, "fetch", work)
+        work_hash = content_hash(identity.caller, request.kind, work)
         explicit = request.idempotency_key
         key = work_hash if explicit is None else key_hash(identity.caller, explicit)
         wanted = Idempotency(key, "", work_hash, None)
@@ -196,9 +225,10 @@ class Submitter:
         deadline_at = now + self._terms.deadline_seconds * 1000
         ttl = limits.ttl_seconds
         expires_at = deadline_at // 1000 + ttl if ttl else None
-        segments, blobs, size = _segments(job_id, request.targets)
+        targets, inputs = place(job_id, request.targets)
+        segments, blobs, size = _segments(job_id, targets)
         ahead = size > COMMIT_BYTES or len(segments) > COMMIT_SEGMENTS
-        if ahead or blobs:
+        if ahead or blobs or inputs:
             if (refusal := await self._foresee_refusal(identity, limits)) is not None:
                 # The slot may be held by the same work, which was committed since it was looked up.
                 held = await self._store.get_idempotency(record.key) if record else None
@@ -206,11 +236,12 @@ class Submitter:
                 if isinstance(found, Submitted):
                     return found
                 raise refusal
+            await store(self._blobs, inputs)
             for blob, packed in blobs.items():
                 await self._blobs.put(blob, packed, "application/zlib")
             if ahead:
                 await self._store.put_segments(job_id, segments, expires_at)
-        total = len(request.targets)
+        total = len(targets)
         window = min(request.window, limits.window)
         released = min(window, total)
         state = State(
@@ -229,7 +260,7 @@ class Submitter:
         for shard in [*range(first, shards), *range(first)]:
             meta = Meta(
                 job_id=job_id,
-                kind="fetch",
+                kind=request.kind,
                 caller=identity.caller,
                 identity=identity.snapshot(),
                 total=total,
@@ -259,7 +290,7 @@ class Submitter:
             )
             match answer:
                 case Committed():
-                    await self._send(job_id, request.targets[:released])
+                    await self._send(job_id, targets[:released])
                     return Submitted(meta, state, reused=False)
                 case CapReached("caller"):
                     if await self._free_lost_slots(identity.caller):
@@ -308,13 +339,21 @@ class Submitter:
             return found
         return await self._commit(identity, request, limits, record, found[1])
 
-    async def _send(self, job_id: str, specs: Sequence[Spec]) -> None:
+    async def _send(self, job_id: str, specs: Sequence[AnySpec]) -> None:
         """The first window. The job is committed, so a queue that fails now is the sweeper's to repair."""
         messages = [target_message(job_id, index, spec) for index, spec in enumerate(specs)]
         try:
             await self._queue.send(messages)
         except Unavailable as error:
             _log.warning("the first targets wait for the sweeper: %s", error.detail, extra={"job_id": job_id})
+
+
+def _work(spec: AnySpec) -> Any:
+    """What makes a target the same as another."""
+    if isinstance(spec, Spec):
+        return [spec.url, dict(spec.options), spec.label]
+    body = None if spec.body is None else json.loads(spec.body)
+    return [spec.path, spec.model, body, spec.label]
 
 
 def _caller_busy(cap: int) -> CallerBusy:
@@ -337,7 +376,7 @@ def _jobs_busy(cap: int) -> ServiceBusy:
     )
 
 
-def _segments(job_id: str, targets: Sequence[Spec]) -> tuple[list[Segment], dict[str, bytes], int]:
+def _segments(job_id: str, targets: Sequence[AnySpec]) -> tuple[list[Segment], dict[str, bytes], int]:
     """The targets in segments, what of them goes to the bucket by its key, and the stored size of the rest in bytes."""
     segments: list[Segment] = []
     blobs: dict[str, bytes] = {}

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sift import metrics
 from sift.clock import Clock
 from sift.errors import DataUnreadable, Unavailable
-from sift.jobs import ACTIVE, ENDED, Flight, State
+from sift.jobs import ACTIVE, ENDED, Flight, Kind, State
 from sift.queue.ports import Queue
 from sift.services.advance import Advancer, quiet_since
 from sift.services.purge import Purger
 from sift.services.submit import MOST_SHARDS
 from sift.store.ports import Store
 
-#: A target that was never claimed is sent again after this, if the queue shows no waiting message (ms) ...
+#: A target that was never claimed is sent again after this, if the queue shows no waiting message (ms); a request whose
+#: worker died, after this from the end of its lease ...
 QUIET_MS = 3 * 60_000
 #: ... and after this whatever the queue shows: another job's messages may hide that its own is lost (ms).
 LOST_MS = 15 * 60_000
@@ -44,7 +45,8 @@ class Report:
 
 
 class Sweeper:
-    """`visibility_seconds` is the queue's: a message of a worker that died comes back by itself within it."""
+    """`queue` is that of fetch jobs, and `visibility_seconds` its: a message of a worker that died comes back by itself
+    within it. `others` are the queues of the other kinds of job."""
 
     def __init__(
         self,
@@ -55,9 +57,10 @@ class Sweeper:
         purger: Purger,
         *,
         visibility_seconds: int,
+        others: Mapping[Kind, Queue] | None = None,
     ) -> None:
         self._store = store
-        self._queue = queue
+        self._queues: Mapping[Kind, Queue] = {"fetch": queue, **(others or {})}
         self._clock = clock
         self._advancer = advancer
         self._purger = purger
@@ -122,7 +125,7 @@ class Sweeper:
                 return
             report.running += state.running(self._clock.now_ms())
             await self._advancer.advance(job_id, state)
-            resent = await self._resend(state)  # first, as others add to the report while this one waits
+            resent = await self._resend(meta.kind, state)  # first, as others add to the report while this one waits
             report.resent += resent
         except (Unavailable, DataUnreadable) as error:
             _log.warning("a job waits for the next sweep: %s", error.detail, extra={"job_id": job_id})
@@ -147,11 +150,11 @@ class Sweeper:
         _log.exception("a job can't be swept", extra={"job_id": job_id})
         report.failed.append(job_id)
 
-    async def _resend(self, state: State) -> int:
+    async def _resend(self, kind: Kind, state: State) -> int:
         """Send again what has been quiet for too long; at most once per period, since it is touched first."""
         if state.status not in ACTIVE:
             return 0
-        stale = await self._stale(state)
+        stale = await self._stale(kind, state)
         if not stale:
             return 0
         until = quiet_since(self._clock.now_ms())
@@ -161,16 +164,18 @@ class Sweeper:
         await self._advancer.send(state.job_id, sorted(stale))
         return len(stale)
 
-    async def _stale(self, state: State) -> dict[int, Flight]:
+    async def _stale(self, kind: Kind, state: State) -> dict[int, Flight]:
         now = self._clock.now_ms()
+        # The message of a request is hidden for as long as the longest request takes, which is too long to wait for.
+        died_ms = self._visibility_ms if kind == "fetch" else QUIET_MS
         quiet = {index: (now - entry.until, entry) for index, entry in state.flight.items()}
         stale: dict[int, Flight] = {}
         waiting: dict[int, Flight] = {}
         for index, (age, entry) in quiet.items():
-            if age >= LOST_MS or (entry.claims and age >= self._visibility_ms):
+            if age >= LOST_MS or (entry.claims and age >= died_ms):
                 stale[index] = entry
             elif not entry.claims and age >= QUIET_MS:
                 waiting[index] = entry
-        if waiting and await self._queue.visible() == 0:
+        if waiting and await self._queues[kind].visible() == 0:
             stale |= waiting
         return stale

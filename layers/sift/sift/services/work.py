@@ -1,4 +1,4 @@
-"""Work on a batch of targets: claim, fetch, store the outcome, finish, advance."""
+"""Work on a batch of targets: claim, run, finish, advance. What is run is a runner's business, one for each kind."""
 
 from __future__ import annotations
 
@@ -6,28 +6,25 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from sift import logs, metrics
-from sift.blobs.ports import Blobs
 from sift.clock import CLOCK_MARGIN_MS, Clock
-from sift.errors import TARGET_CODES, DataUnreadable, TargetBusy, TargetFailed, Unavailable
-from sift.jobs import MAX_CLAIMS, Flight, State, claim_refusal
-from sift.messages import NotAMessage, TargetMessage, decode
+from sift.errors import TARGET_CODES, DataUnreadable, TargetBusy, TargetCut, TargetFailed, Unavailable
+from sift.jobs import ACTIVE, MAX_CLAIMS, Flight, State, claim_refusal
+from sift.messages import Message, NotAMessage, TargetMessage, decode
 from sift.queue.ports import MOST_DELAY, DeadLetters, Queue
 from sift.services.advance import Advancer, quiet_since
-from sift.services.outcomes import keep, keep_failure
-from sift.services.pace import SLOWED_BY, SLOWED_S, Later, Pacer
+from sift.services.outcomes import keep_failure
+from sift.services.pace import Later, Pacer
 from sift.store.ports import Outcome, Store
-from sift.targets import Content
 
-#: One target's own time, in seconds: well inside the function's timeout.
-TARGET_SECONDS = 40.0
-#: What storing and finishing may take after the fetch, in seconds.
+#: What storing and finishing may take after the run, in seconds.
 RESERVE_SECONDS = 15.0
+#: A target that is begun so much later (s) than its batch did not have the time that is its own.
+LATE_SECONDS = 10.0
 #: A busy target is tried again after 2 s, then ever later up to 60 s, for 10 minutes in all.
 BUSY_FIRST_SECONDS = 2.0
 BUSY_MOST_SECONDS = 60.0
@@ -37,17 +34,6 @@ REPEAT_SECONDS = 5
 LATER_VERSION_SECONDS = 60
 
 _log = logging.getLogger(__name__)
-
-
-class Fetch(Protocol):
-    """Fetches one URL within `deadline_s` seconds. Raises TargetFailed or TargetBusy.
-
-    `gone` is why the page is given up: only an archived copy is looked for then, and without one `gone` is raised.
-    """
-
-    def __call__(
-        self, url: str, options: Mapping[str, Any], deadline_s: float, *, gone: TargetFailed | None = None
-    ) -> Awaitable[Content]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +51,44 @@ class Claimed:
     """A target that is mine until the lease ends."""
 
     received: Received
-    message: TargetMessage
+    message: Message
     lease: int
     state: State
     entry: Flight
+
+    @property
+    def attempts(self) -> int:
+        """How often it was tried, this time included."""
+        return self.message.attempts + max(self.entry.claims, self.received.receives)
+
+
+class Stopped(Exception):
+    """A run was given up, for its job does not go on: it is pausing, ending or over."""
+
+
+class Runner(Protocol):
+    """Does what the targets of one kind ask for. `seconds` is the most that one of them may take."""
+
+    @property
+    def seconds(self) -> float: ...
+
+    async def run(self, claimed: Claimed, seconds: float, *, gone: TargetFailed | None = None) -> Outcome:
+        """The outcome of a target within so many seconds; its content is stored by then, when it is large.
+
+        `gone` is why the target is given up: it is raised, unless there is something to do instead of trying again.
+        Raises TargetFailed, TargetBusy, TargetCut, Stopped or Unavailable.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What goes for all of a batch. `suspects` collects what is to run after the others, alone; None: it is that now.
+    `whole_s` is what a target has that is begun at once."""
+
+    seconds_left: Callable[[], float]
+    whole_s: float
+    suspects: list[Received] | None
 
 
 def busy_wait(elapsed_s: float, retry_after: float | None, jitter: float) -> float:
@@ -86,10 +106,9 @@ class Worker:
         store: Store,
         queue: Queue,
         dead_letters: DeadLetters,
-        blobs: Blobs,
         clock: Clock,
         advancer: Advancer,
-        fetch: Fetch,
+        runner: Runner,
         lease_seconds: int,
         pacer: Pacer | None = None,
         random_source: random.Random | None = None,
@@ -97,10 +116,9 @@ class Worker:
         self._store = store
         self._queue = queue
         self._dead_letters = dead_letters
-        self._blobs = blobs
         self._clock = clock
         self._advancer = advancer
-        self._fetch = fetch
+        self._runner = runner
         self._lease_ms = lease_seconds * 1000
         self._pacer = pacer
         self._random = random_source or random.Random()  # noqa: S311 (spreads load and tells leases apart)
@@ -112,32 +130,26 @@ class Worker:
         others, alone, so that only its own claim is charged if it does so again.
         """
         suspects: list[Received] = []
-
-        async def first_pass(received: Received) -> str | None:
-            return await self._guarded(received, seconds_left, suspects if len(batch) > 1 else None)
-
-        kept = await asyncio.gather(*(first_pass(received) for received in batch))
+        whole_s = min(self._runner.seconds, seconds_left() - RESERVE_SECONDS)
+        first_pass = _Batch(seconds_left, whole_s, suspects if len(batch) > 1 else None)
+        kept = await asyncio.gather(*(self._guarded(received, first_pass) for received in batch))
         for received in suspects:
-            kept.append(await self._guarded(received, seconds_left, None))
+            kept.append(await self._guarded(received, _Batch(seconds_left, whole_s, None)))
         return [message_id for message_id in kept if message_id is not None]
 
-    async def _guarded(
-        self, received: Received, seconds_left: Callable[[], float], suspects: list[Received] | None
-    ) -> str | None:
+    async def _guarded(self, received: Received, batch: _Batch) -> str | None:
         """One message, whatever becomes of it: what nobody foresaw must not take its batch-mates along."""
         with logs.about(**_ids(received)):
             try:
-                return await self._judged(received, seconds_left, suspects)
+                return await self._judged(received, batch)
             except Exception:  # noqa: BLE001 - it comes back after the queue's own timeout, and the log says why
                 _log.exception("a message stays on the queue")
                 return received.message_id
 
-    async def _judged(
-        self, received: Received, seconds_left: Callable[[], float], suspects: list[Received] | None
-    ) -> str | None:
+    async def _judged(self, received: Received, batch: _Batch) -> str | None:
         """One message; its id when it is to stay on the queue."""
         try:
-            acknowledged = await self._work(received, seconds_left, suspects)
+            acknowledged = await self._work(received, batch)
         except Unavailable as error:
             _log.warning("a target goes back on the queue: %s", error.detail)
             return await self._put_back(received, REPEAT_SECONDS * (1 + self._random.random()))
@@ -149,15 +161,13 @@ class Worker:
             return await self._bury(received, str(error))
         return None if acknowledged else received.message_id
 
-    async def _work(
-        self, received: Received, seconds_left: Callable[[], float], suspects: list[Received] | None
-    ) -> bool:
+    async def _work(self, received: Received, batch: _Batch) -> bool:
         message = decode(received.body)
-        if seconds_left() < RESERVE_SECONDS * 2:
+        if batch.seconds_left() < RESERVE_SECONDS * 2:
             await self._queue.set_visibility(received.receipt, 0)
             return False
-        if self._pacer is not None and (host := self._pacer.host_of(message.url)) is not None:
-            turn = await self._pacer.turn(host, message.slot)
+        if self._pacer is not None and isinstance(message, TargetMessage):
+            turn = await self._pacer.turn_of(message.url, message.slot)
             if isinstance(turn, Later):
                 await self._send_later(message, turn)
                 return True
@@ -169,12 +179,12 @@ class Worker:
             await self._advancer.advance(message.job_id, claimed.state)
             return True
         if claimed.entry.claims > MAX_CLAIMS:
-            return await self._finish(claimed, self._failure(claimed, _crashed()))
-        if claimed.entry.claims > 1 and suspects is not None:
-            return await self._defer(claimed, suspects)
-        return await self._run(claimed, min(TARGET_SECONDS, seconds_left() - RESERVE_SECONDS))
+            return await self._finish(claimed, self._failure(claimed, crashed()))
+        if claimed.entry.claims > 1 and batch.suspects is not None:
+            return await self._defer(claimed, batch.suspects)
+        return await self._run(claimed, min(self._runner.seconds, batch.seconds_left() - RESERVE_SECONDS), batch)
 
-    async def _claim(self, received: Received, message: TargetMessage) -> Claimed | bool:
+    async def _claim(self, received: Received, message: Message) -> Claimed | bool:
         """My claim, or whether the message of a refused one is done with."""
         now = self._clock.now_ms()
         lease = now + self._lease_ms + CLOCK_MARGIN_MS + self._random.randrange(1000)
@@ -188,7 +198,7 @@ class Worker:
             return await self._refused(received, message, state)
         return Claimed(received, message, lease, state, entry)
 
-    async def _refused(self, received: Received, message: TargetMessage, state: State | None) -> bool:
+    async def _refused(self, received: Received, message: Message, state: State | None) -> bool:
         """A target that is not mine. While another holds it or it waits, this message is kept: it may be the last."""
         now = self._clock.now_ms()
         if state is None:
@@ -207,32 +217,25 @@ class Worker:
         suspects.append(claimed.received)
         return True
 
-    async def _run(self, claimed: Claimed, deadline_s: float, gone: TargetFailed | None = None) -> bool:
-        message, state = claimed.message, claimed.state
+    async def _run(self, claimed: Claimed, seconds: float, batch: _Batch, gone: TargetFailed | None = None) -> bool:
         began = self._clock.now_ms()
         try:
-            async with self._in_turn(message, gone):
-                content = await self._fetch(message.url, message.options, deadline_s, gone=gone)
+            outcome = await self._runner.run(claimed, seconds, gone=gone)
         except TargetBusy as busy:
-            return await self._busy(claimed, busy, deadline_s - (self._clock.now_ms() - began) / 1000)
-        except TargetFailed as error:
-            return await self._finish(claimed, self._failure(claimed, error))
+            return await self._busy(claimed, busy, seconds - (self._clock.now_ms() - began) / 1000, batch)
+        except TargetCut as cut:
+            return await self._cut(claimed, cut)
+        except Stopped:
+            return await self._stop(claimed)
         except Unavailable:
+            await self._hand_back(claimed, quiet_since(self._clock.now_ms()))  # a fault of ours is not its crash
             raise
-        except Exception:  # noqa: BLE001 - a fault of ours must not cost the target its outcome, nor its batch-mates theirs
-            _log.exception("the pipeline failed on a target")
-            return await self._finish(claimed, self._failure(claimed, _crashed()))
+        except TargetFailed as error:
+            if error.code == "timeout" and seconds < batch.whole_s - LATE_SECONDS:
+                return await self._stop(claimed)  # it had less than its time, which says nothing about it
+            outcome = self._failure(claimed, error)
         finally:
             metrics.add(metrics.TARGET_TIME, self._clock.now_ms() - began)
-        if state.bytes + len(content.body) > state.budget:
-            over = TargetFailed(
-                "over_budget",
-                f"The job may store {state.budget} bytes of content, and {len(content.body)} more would be over.",
-                "Split the job, narrow the targets (mode, pages), or ask for a larger budget.",
-            )
-            return await self._finish(claimed, self._failure(claimed, over))
-        attempts = self._attempts(claimed)
-        outcome = await keep(self._blobs, message, claimed.lease, content, attempts, self._clock.now_ms())
         return await self._finish(claimed, outcome)
 
     async def _finish(self, claimed: Claimed, outcome: Outcome) -> bool:
@@ -246,7 +249,7 @@ class Worker:
         await self._advancer.advance(job_id, changed.state, after_finish=True)
         return True
 
-    async def _busy(self, claimed: Claimed, busy: TargetBusy, left_s: float) -> bool:
+    async def _busy(self, claimed: Claimed, busy: TargetBusy, left_s: float, batch: _Batch) -> bool:
         now = self._clock.now_ms()
         since = claimed.entry.busy_since or now
         wait = busy_wait((now - since) / 1000, busy.retry_after, self._random.random())
@@ -257,13 +260,41 @@ class Worker:
                 busy.hint,
                 status=busy.status,
             )
-            if claimed.message.options.get("recover"):
-                return await self._run(claimed, max(0.0, left_s), gone=error)
-            return await self._finish(claimed, self._failure(claimed, error))
+            return await self._run(claimed, max(0.0, left_s), batch, gone=error)
         # The wait is in the table too: a copy of the message must not cut it short.
         if not await self._hand_back(claimed, now + round(wait * 1000), since):
             return await self._lost(claimed)
         metrics.add(metrics.BUSY_RETRIES)
+        await self._queue.set_visibility(claimed.received.receipt, _seconds(wait))
+        return False
+
+    async def _cut(self, claimed: Claimed, cut: TargetCut) -> bool:
+        """Nobody knows how much of it was worked on: the claim stays charged, and after some of them it is given up."""
+        if claimed.entry.claims >= MAX_CLAIMS:
+            return await self._finish(claimed, self._failure(claimed, TargetFailed(cut.code, cut.detail, cut.hint)))
+        job_id, index = claimed.message.job_id, claimed.message.index
+        changed = await self._store.abandon(job_id, index, claimed.lease, quiet_since(self._clock.now_ms()))
+        if not changed.ok or changed.state is None:
+            return await self._lost(claimed)
+        return await self._left(
+            claimed, changed.state, busy_wait(claimed.entry.claims * 2.0, None, self._random.random())
+        )
+
+    async def _stop(self, claimed: Claimed) -> bool:
+        """It was given up without an outcome: the lease goes back, so that a pause or a cancel need not wait for it."""
+        message = claimed.message
+        until = quiet_since(self._clock.now_ms())
+        changed = await self._store.hand_back(message.job_id, message.index, claimed.lease, until, None)
+        if not changed.ok or changed.state is None:
+            return await self._lost(claimed)
+        return await self._left(claimed, changed.state, 0.0)
+
+    async def _left(self, claimed: Claimed, state: State, wait: float) -> bool:
+        """A target that nobody holds any more. While its job goes on, the message comes back for it; else a resume
+        sends another."""
+        await self._advancer.advance(state.job_id, state)
+        if state.status not in ACTIVE:
+            return True
         await self._queue.set_visibility(claimed.received.receipt, _seconds(wait))
         return False
 
@@ -272,21 +303,6 @@ class Worker:
         counts neither as busy nor as a crash. One whose turn is known comes a little early, and waits for it."""
         wait = turn.wait_ms // 1000 - 1 if turn.slot else -(-turn.wait_ms // 1000)
         await self._queue.send_later(replace(message, slot=turn.slot), max(0, min(MOST_DELAY, wait)))
-
-    @asynccontextmanager
-    async def _in_turn(self, message: TargetMessage, gone: TargetFailed | None) -> AsyncIterator[None]:
-        """The turn of a target's host, while it is asked: of one that is gone, only an archive is."""
-        host = self._pacer.host_of(message.url) if self._pacer and gone is None and message.slot else None
-        if self._pacer is None or host is None or message.slot is None:
-            yield
-            return
-        try:
-            async with self._pacer.running(host, message.slot):
-                yield
-        except TargetBusy as busy:
-            if busy.status in SLOWED_BY:
-                await self._pacer.slow(host, busy.retry_after or SLOWED_S)
-            raise
 
     async def _hand_back(self, claimed: Claimed, until: int, busy_since: int | None = None) -> bool:
         message = claimed.message
@@ -303,10 +319,7 @@ class Worker:
 
     def _failure(self, claimed: Claimed, error: TargetFailed) -> Outcome:
         now = self._clock.now_ms()
-        return keep_failure(claimed.message, claimed.lease, error, self._attempts(claimed), now)
-
-    def _attempts(self, claimed: Claimed) -> int:
-        return claimed.message.attempts + max(claimed.entry.claims, claimed.received.receives)
+        return keep_failure(claimed.message, claimed.lease, error, claimed.attempts, now)
 
     async def _put_back(self, received: Received, seconds: float) -> str:
         try:
@@ -334,7 +347,8 @@ def _ids(received: Received) -> dict[str, Any]:
         message = decode(received.body)
     except (NotAMessage, DataUnreadable):
         return {"message_id": received.message_id}
-    return {"job_id": message.job_id, "index": message.index, "host": logs.host_of(message.url)}
+    host = logs.host_of(message.url) if isinstance(message, TargetMessage) else None
+    return {"job_id": message.job_id, "index": message.index, "host": host}
 
 
 def _tell(outcome: Outcome) -> None:
@@ -350,9 +364,20 @@ def _tell(outcome: Outcome) -> None:
     _log.info("a target has failed", extra={"code": known})
 
 
-def _crashed() -> TargetFailed:
+def crashed() -> TargetFailed:
+    """Why a target that fails its workers is given up."""
     return TargetFailed(
         "crashed",
         "The target could not be worked on: its workers failed.",
         "Look at the worker's log, and try it in a job of its own.",
     )
+
+
+def check_budget(state: State, size: int) -> None:
+    """Raises TargetFailed when so many bytes more would bring the job over what it may store."""
+    if state.bytes + size > state.budget:
+        raise TargetFailed(
+            "over_budget",
+            f"The job may store {state.budget} bytes of content, and {size} more would be over.",
+            "Split the job, narrow the targets (mode, pages), or ask for a larger budget.",
+        )

@@ -19,7 +19,7 @@ from sift.errors import DataUnreadable
 from sift.identity import DEFAULT_CLASS, Identity, KeyRecord
 from sift.jobs import Flight, Meta, State
 from sift.pacing import Pace
-from sift.store.ports import Idempotency, Outcome, Segment, Spec
+from sift.store.ports import AnySpec, Idempotency, Outcome, RequestSpec, Segment, Spec
 
 VERSION = 1
 
@@ -179,13 +179,20 @@ def idempotency_from(item: Item) -> Idempotency:
     return Idempotency(key, item["job_id"], item["work"], _integer(item, "expires_at"))
 
 
-def pack_specs(specs: Sequence[Spec]) -> bytes:
-    """Targets as they are kept, inline or in a blob: `[url, options, label, attempts]` each."""
-    return pack([[spec.url, dict(spec.options), spec.label, spec.attempts] for spec in specs])
+def pack_specs(specs: Sequence[AnySpec]) -> bytes:
+    """Targets as they are kept, inline or in a blob: `[url, options, label, attempts]` each, a request by its names."""
+    return pack([_spec_value(spec) for spec in specs])
 
 
-def unpack_specs(data: Any) -> list[Spec]:
-    return [Spec(*values) for values in unpack(data)]
+def _spec_value(spec: AnySpec) -> Any:
+    if isinstance(spec, Spec):
+        return [spec.url, dict(spec.options), spec.label, spec.attempts]
+    names = ("path", "model", "body", "label", "attempts", "blob")
+    return {name: getattr(spec, name) for name in names}
+
+
+def unpack_specs(data: Any) -> list[AnySpec]:
+    return [RequestSpec(**values) if isinstance(values, dict) else Spec(*values) for values in unpack(data)]
 
 
 def segment_item(segment: Segment, expires_at: int | None) -> Item:

@@ -231,6 +231,9 @@ class DynamoStore(AssemblyTable, HostTable):
     async def hand_back(self, job_id: str, index: int, lease: int, until: int, busy_since: int | None) -> Changed:
         return await self._change(job_id, requests.hand_back(job_id, index, lease, until, busy_since))
 
+    async def abandon(self, job_id: str, index: int, lease: int, until: int) -> Changed:
+        return await self._change(job_id, requests.abandon(job_id, index, lease, until))
+
     # the window
 
     async def release(self, job_id: str, first: int, count: int, until: int) -> Changed:
@@ -249,6 +252,9 @@ class DynamoStore(AssemblyTable, HostTable):
 
     async def resume(self, job_id: str) -> Changed:
         return await self._change(job_id, requests.resume(job_id))
+
+    async def cancel(self, job_id: str) -> Changed:
+        return await self._change(job_id, requests.cancel(job_id))
 
     async def settle(
         self, meta: Meta, seen: State, status: Status, error: str | None, now_ms: int, expires_at: int | None

@@ -159,6 +159,13 @@ class MemoryStore:
         back = Flight(until, entry.claims - 1 if busy_since is None else 0, since)
         return self._set(state, flight={**state.flight, index: back})
 
+    async def abandon(self, job_id: str, index: int, lease: int, until: int) -> Changed:
+        state = self._held(job_id, index, lease)
+        if state is None:
+            return Changed(False, self.states.get(job_id))
+        left = replace(state.flight[index], until=until)
+        return self._set(state, flight={**state.flight, index: left})
+
     def _held(self, job_id: str, index: int, lease: int) -> State | None:
         """The state, when this lease holds the target."""
         state = self.states.get(job_id)
@@ -199,6 +206,12 @@ class MemoryStore:
 
     async def resume(self, job_id: str) -> Changed:
         return self._from(job_id, "paused", status="queued", pausing_at=None)
+
+    async def cancel(self, job_id: str) -> Changed:
+        state = self.states.get(job_id)
+        if state is None or state.status not in LIVE:
+            return Changed(False, state)
+        return self._set(state, status="cancelling")
 
     async def settle(
         self, meta: Meta, seen: State, status: Status, error: str | None, now_ms: int, expires_at: int | None

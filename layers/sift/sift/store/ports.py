@@ -49,18 +49,35 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestSpec:
+    """One request to the model gateway as submitted. `body` is its JSON text, or None where that is in the bucket,
+    under the key `blob`; `model` is the one that it names, if any. The rest is as of a `Spec`."""
+
+    path: str
+    model: str | None
+    body: str | None
+    label: str | None = None
+    attempts: int = 0
+    blob: str | None = None
+
+
+AnySpec = Spec | RequestSpec
+
+
+@dataclass(frozen=True, slots=True)
 class Segment:
     """Up to 100 targets of a job: inline, or the key of the blob that holds them."""
 
     number: int
-    specs: Sequence[Spec] = ()
+    specs: Sequence[AnySpec] = ()
     blob: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A finished target. `content` (bytes, inline) or `blob` (a key); `size` is the content's length in bytes.
-    `document` is the JSON-ready rest: url, id, media_type, chars, meta, error, attempts, finished_at."""
+    `document` is the JSON-ready rest: url (or path and model), id, media_type, chars, meta, error, attempts,
+    finished_at."""
 
     index: int
     lease: int
@@ -177,6 +194,10 @@ class Store(Protocol):
         and earlier claims are no longer charged either: a target without claims holds no lease."""
         ...
 
+    async def abandon(self, job_id: str, index: int, lease: int, until: int) -> Changed:
+        """Give my lease up and leave the claim charged, as if its worker had died; `until` has passed."""
+        ...
+
     # the window
     async def release(self, job_id: str, first: int, count: int, until: int) -> Changed: ...
 
@@ -195,6 +216,10 @@ class Store(Protocol):
 
     async def resume(self, job_id: str) -> Changed:
         """`paused` becomes `queued`."""
+        ...
+
+    async def cancel(self, job_id: str) -> Changed:
+        """Any live job becomes `cancelling`."""
         ...
 
     async def settle(

@@ -113,6 +113,13 @@ def hand_back(job_id: str, index: int, lease: int, until: int, busy_since: int |
     return _state_update(job_id, update, [_lease_is_mine(job_id, lease)], values, {"#i": str(index)})
 
 
+def abandon(job_id: str, index: int, lease: int, until: int) -> Request:
+    values = {":until": _offset(job_id, until)}
+    return _state_update(
+        job_id, "SET flight.#i.l = :until", [_lease_is_mine(job_id, lease)], values, {"#i": str(index)}
+    )
+
+
 def release(job_id: str, first: int, count: int, until: int) -> Request:
     nobody_released = Condition("released = :first", {":first": first})
     names = {f"#i{index}": str(index) for index in range(first, first + count)}
@@ -144,6 +151,10 @@ def end_pause(job_id: str, pausing_at: int) -> Request:
 
 def resume(job_id: str) -> Request:
     return _state_update(job_id, "SET #s = :queued REMOVE pausing", [_any_status({"paused"})], {":queued": "queued"})
+
+
+def cancel(job_id: str) -> Request:
+    return _state_update(job_id, "SET #s = :cancelling", [IS_LIVE], {":cancelling": "cancelling"})
 
 
 def settle(seen: State, status: Status, error: str | None, now_ms: int, expires_at: int | None) -> Request:
