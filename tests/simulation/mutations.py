@@ -14,6 +14,9 @@ SUBMIT = "services/submit.py"
 CONTROL = "services/control.py"
 READ = "services/read.py"
 ASSEMBLE = "services/assemble.py"
+PACE = "services/pace.py"
+PACING = "pacing.py"
+HOSTS = "store/hosts.py"
 ASSEMBLIES = "store/assemblies.py"
 INFERRING = "services/inferring.py"
 INPUTS = "services/inputs.py"
@@ -30,7 +33,7 @@ class Mutation:
 
     @property
     def aws(self) -> bool:
-        return self.file in {REQUESTS, DYNAMO, ASSEMBLIES}
+        return self.file in {REQUESTS, DYNAMO, ASSEMBLIES, HOSTS}
 
 
 def _one(name: str, file: str, before: str, after: str) -> Mutation:
@@ -199,4 +202,16 @@ MUTATIONS = (
     _one("results file: nobody is asked for it", ADVANCE, "if not await self._assembly.send([AssemblyMessage(job_id)]):", "if False:"),
     _one("results file: not asked for again", "services/results.py", "if self._clock.now_ms() - last_seen > QUIET_MS:", "if False:"),
     _one("results file: an upload that is lost is not written anew", ASSEMBLE, "                await self._restart(seen)\n                return\n", "                return\n"),
+    # turns of hosts
+    _one("pace: a turn that was missed is taken", PACE, "if slot is not None and self._clock.now_ms() > slot.at:", "if False:"),
+    _one("pace: a lane that is held is taken", PACING, "after.after and not after.held(slot.lane, now_ms)]", "after.after]"),
+    _one("pace: no second look at a lane", PACE, "if pace.after <= slot.at and not pace.held(slot.lane, slot.at):", "if True:"),
+    _one("pace: slow requests hold nothing", PACE, "                    await self._store.hold_lane(host, slot.lane, until)\n", ""),
+    _one("pace: holds are not freed", PACE, "                await self._free(host, slot.lane, until)\n", "                pass\n"),
+    _one("pace: what can't be held goes on", PACE, "asyncio.timeout(max(0.0, left_s))", "asyncio.timeout(None)"),
+    _one("pace: the slot that is kept is forgotten", WORK, "self._pacer.turn_of(message.url, message.slot, message.pace)", "self._pacer.turn_of(message.url)"),
+    _one("pace: those who queue go together", STORE, "start = pace.next_at if claim.queue else claim.base", "start = claim.base"),
+    _one("pace: those who queue go together (DynamoDB)", HOSTS, 'next_at, condition = "next_at + :step", "next_at > :base"', 'next_at, condition = ":base + :step", "next_at > :base"'),
+    _one("pace: another's hold is freed (DynamoDB)", HOSTS, 'condition = "#v = :v AND holds.#lane = :until"', 'condition = "#v = :v AND (holds.#lane = :until OR holds.#lane <> :until)"'),
+    _one("pace: nobody hears of a busy host", PACE, "            if busy.status in SLOWED_BY:\n", "            if False:\n"),
 )  # fmt: skip

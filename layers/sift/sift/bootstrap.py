@@ -157,7 +157,7 @@ def _authenticator(config: settings.CallerSettings, store: DynamoStore) -> Authe
 @functools.cache
 def api() -> Api:
     """The services of functions/api."""
-    from sift.classes import read_classes
+    from sift.classes import read_classes, read_paces
     from sift.identity import Limits
     from sift.model_requests import read_paths
     from sift.services.control import Controller
@@ -179,7 +179,8 @@ def api() -> Api:
     )
     classes = {name: limits.with_overrides(own) for name, own in read_classes(config.caller_classes).items()}
     paths = read_paths(config.inference_paths) if config.gateway_url else None
-    terms = Terms(config.jobs_total, limits, config.deadline_seconds, classes, paths)
+    paced = frozenset(read_paces(config.caller_classes))
+    terms = Terms(config.jobs_total, limits, config.deadline_seconds, classes, paths, paced)
     reader = Reader(store, advancer, clock)
     submitter = Submitter(store, KindQueues(_queues(config)), blobs, clock, terms)
     return Api(
@@ -213,6 +214,7 @@ def _pacer(config: settings.ContentSettings, store: DynamoStore) -> Pacer | None
     name of its number is the operator's own."""
     if not config.host_rate:
         return None
+    from sift.classes import read_paces
     from sift.content.addresses import parse_address, parse_allow
     from sift.pacing import PaceLimits
     from sift.services.pace import Pacer
@@ -223,7 +225,8 @@ def _pacer(config: settings.ContentSettings, store: DynamoStore) -> Pacer | None
         address = parse_address(host)
         return address is not None and any(address in network for network in networks)
 
-    return Pacer(store, SystemClock(), PaceLimits(config.host_rate, config.host_concurrency), own)
+    limits, classes = PaceLimits(config.host_rate, config.host_concurrency), read_paces(config.caller_classes)
+    return Pacer(store, SystemClock(), limits, own, classes)
 
 
 @functools.cache

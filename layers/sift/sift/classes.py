@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from sift.identity import DEFAULT_CLASS, NAME_FORM, check_limit, is_name
+from sift.pacing import PaceLimits
+
+#: What a class may have beside limits: how often one host is asked for all its callers, and by how many at once.
+PACE = ("host_rate", "host_concurrency")
+MOST_PACE = 100
 
 
 def read_classes(text: str) -> dict[str, dict[str, int]]:
@@ -35,7 +41,28 @@ def _check(name: str, limits: Any) -> None:
     if not isinstance(limits, dict):
         raise ValueError(f"{name}: not an object of limits")
     for limit, value in limits.items():
+        if limit in PACE:
+            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_PACE:
+                raise ValueError(f"{name}: {limit} is a number from 1 to {MOST_PACE}")
+            continue
         try:
             check_limit(limit, value)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
+    if own := [limit for limit in PACE if limit in limits]:
+        if len(own) < len(PACE):
+            raise ValueError(f"{name}: {' and '.join(PACE)} come together")
+        try:
+            pace_of(limits).check()
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+
+
+def pace_of(limits: Mapping[str, int]) -> PaceLimits:
+    """The pace of a class that has one of its own."""
+    return PaceLimits(*(limits[name] for name in PACE))
+
+
+def read_paces(text: str) -> dict[str, PaceLimits]:
+    """The classes that have a pace of their own. Raises ValueError as `read_classes` does."""
+    return {name: pace_of(limits) for name, limits in read_classes(text).items() if PACE[0] in limits}

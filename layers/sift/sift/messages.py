@@ -34,6 +34,8 @@ class TargetMessage:
     attempts: int = 0
     #: The turn of its host that is kept for it.
     slot: Slot | None = None
+    #: The caller class by whose pace its host is asked; None: that of everybody.
+    pace: str | None = None
 
     def encode(self) -> str:
         """The message body: compact JSON."""
@@ -42,6 +44,8 @@ class TargetMessage:
             body["options"] = dict(self.options)
         if self.slot is not None:
             body["slot"] = [self.slot.at, self.slot.lane]
+        if self.pace is not None:
+            body["pace"] = self.pace
         return _encode(self, body)
 
 
@@ -97,9 +101,11 @@ def decode(body: str) -> Message:
             )
         else:
             slot = Slot(*data["slot"]) if "slot" in data else None
-            message = TargetMessage(job_id, index, data["url"], data.get("options", {}), label, attempts, slot)
+            pace = data.get("pace")
+            message = TargetMessage(job_id, index, data["url"], data.get("options", {}), label, attempts, slot, pace)
             sound = isinstance(message.url, str) and isinstance(message.options, dict)
             sound = sound and (slot is None or {type(slot.at), type(slot.lane)} == {int})
+            sound = sound and (pace is None or isinstance(pace, str))
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise NotAMessage(f"not a target message: {type(error).__name__}") from error
     sound = (

@@ -35,6 +35,15 @@ class Settings(BaseModel):
 _GATEWAY = r"^(https?://[^\s?#@\\]+)?$"
 
 
+def _check_classes(text: str) -> str:
+    read_classes(text)
+    return text
+
+
+#: Limits and paces by caller class.
+Classes = Annotated[str, AfterValidator(_check_classes)]
+
+
 class CallerSettings(Settings):
     """What a function that callers reach needs: their identity provider; without `jwt_issuer` there is none."""
 
@@ -76,7 +85,7 @@ class ApiSettings(CallerSettings):
     ttl_seconds: int = Field(ge=0)
     deadline_seconds: int = Field(ge=1)
     max_job_bytes: int = Field(ge=1)
-    caller_classes: str
+    caller_classes: Classes
     gateway_url: str = Field(pattern=_GATEWAY)
     inference_paths: str
 
@@ -86,12 +95,6 @@ class ApiSettings(CallerSettings):
         from sift.model_requests import read_paths
 
         read_paths(value)
-        return value
-
-    @field_validator("caller_classes")
-    @classmethod
-    def _are_classes(cls, value: str) -> str:
-        read_classes(value)
         return value
 
 
@@ -135,6 +138,7 @@ class ContentSettings(Settings):
     gateway_secret: str
     host_rate: float = Field(ge=0)
     host_concurrency: int = Field(ge=1)
+    caller_classes: Classes
 
     @field_validator("host_concurrency")
     @classmethod

@@ -159,7 +159,7 @@ def target_message(job_id: str, index: int, spec: AnySpec) -> Message:
     """The message of one target."""
     if not isinstance(spec, Spec):
         return RequestMessage(job_id, index, spec.path, spec.model, spec.body, spec.blob, spec.label, spec.attempts)
-    return TargetMessage(job_id, index, spec.url, spec.options, spec.label, spec.attempts)
+    return TargetMessage(job_id, index, spec.url, spec.options, spec.label, spec.attempts, pace=spec.pace)
 
 
 def ended_event(meta: Meta, state: State) -> dict[str, object]:

@@ -55,7 +55,7 @@ class FetchRunner:
             if self._pacer is None or message.slot is None or gone is not None:  # of what is gone, no host is asked
                 content = await self._fetch(message.url, message.options, seconds, gone=gone)
             else:
-                async with self._pacer.in_turn(message.url, message.slot):
+                async with self._pacer.in_turn(message.url, message.slot, message.pace):
                     content = await self._fetch(message.url, message.options, seconds)
         except (TargetBusy, TargetFailed, Unavailable):
             raise

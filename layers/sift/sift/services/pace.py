@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -57,21 +57,35 @@ class Later:
 class Pacer:
     """Paces all that this process fetches, together with all other processes on the same table. Every method but
     `running` raises Unavailable when the table does not answer. `own`: whether a host is the operator's own and goes
-    unpaced."""
+    unpaced. `classes`: those caller classes that have a pace of their own; a host has a line for each, `HOST#class`."""
 
     def __init__(
-        self, store: Store, clock: Clock, limits: PaceLimits, own: Callable[[str], bool] = lambda host: False
+        self,
+        store: Store,
+        clock: Clock,
+        limits: PaceLimits,
+        own: Callable[[str], bool] = lambda host: False,
+        classes: Mapping[str, PaceLimits] | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._limits = limits
         self._own = own
+        self._classes = classes or {}
         self._waiting: dict[str, list[asyncio.Future[Slot | Later]]] = {}
 
     def host_of(self, url: str) -> str | None:
         """The host that this URL is paced by; None: it is not paced."""
         host = host_of(url)
         return None if host is None or self._own(host) else host
+
+    def line_of(self, url: str, pace: str | None) -> str | None:
+        """The line in which this URL waits for its host: that of its caller class, or that of everybody."""
+        host = self.host_of(url)
+        return f"{host}#{pace}" if host is not None and pace in self._classes else host
+
+    def _limits_of(self, line: str) -> PaceLimits:
+        return self._classes.get(line.partition("#")[2], self._limits)
 
     async def turn(self, host: str, slot: Slot | None = None, near_ms: int = NEAR_MS) -> Slot | Later:
         """The slot to go in now, or how much later. `slot`: what was kept; one whose time has passed is lost, for
@@ -99,9 +113,9 @@ class Pacer:
             slot = None
         return Later(HELD_MS, None)
 
-    async def turn_of(self, url: str, slot: Slot | None = None) -> Slot | Later | None:
-        """As `turn`, of a URL's host; None where that is not paced."""
-        host = self.host_of(url)
+    async def turn_of(self, url: str, slot: Slot | None = None, pace: str | None = None) -> Slot | Later | None:
+        """As `turn`, of a URL's host by the pace of a caller class; None where that is not paced."""
+        host = self.line_of(url, pace)
         return None if host is None else await self.turn(host, slot)
 
     async def far(self, host: str, near_ms: int) -> int:
@@ -112,12 +126,15 @@ class Pacer:
 
     async def slow(self, host: str, wait_s: float) -> None:
         """The host asks to come back later: so does everybody."""
-        await self._store.slow_host(host, self._clock.now_ms() + min(SLOWED_MS, round(wait_s * 1000)))
+        after = self._clock.now_ms() + min(SLOWED_MS, round(wait_s * 1000))
+        name = host.partition("#")[0]
+        for line in (name, *(f"{name}#{pace}" for pace in self._classes)):
+            await self._store.slow_host(line, after)
 
     @asynccontextmanager
-    async def in_turn(self, url: str, slot: Slot) -> AsyncIterator[None]:
+    async def in_turn(self, url: str, slot: Slot, pace: str | None = None) -> AsyncIterator[None]:
         """While the request for a URL runs, as `running`; what its host asks for then goes for everybody."""
-        host = self.host_of(url)
+        host = self.line_of(url, pace)
         if host is None:
             yield
             return
@@ -133,8 +150,9 @@ class Pacer:
     async def running(self, host: str, slot: Slot) -> AsyncIterator[None]:
         """While the request runs. One that outlasts its span holds its lane; where that can't be written down in time,
         it is given up as busy, since others will take its place."""
-        left_s = (slot.at + self._limits.span_ms - self._clock.now_ms()) / 1000
-        until = slot.at + self._limits.span_ms + HOLD_MS
+        span_ms = self._limits_of(host).span_ms
+        left_s = (slot.at + span_ms - self._clock.now_ms()) / 1000
+        until = slot.at + span_ms + HOLD_MS
         tried = asyncio.Event()
         try:
             async with asyncio.timeout(max(0.0, left_s)) as limit:
@@ -190,18 +208,18 @@ class Pacer:
             pace = await self._store.get_pace(host)
         finally:
             del self._waiting[host]  # who comes from now on takes another
-        count = len(waiting)
+        count, limits = len(waiting), self._limits_of(host)
         for _ in range(TRIES):
             now = self._clock.now_ms()
             seen = pace or Pace()
             if seen.after - now > NEAR_MS:
                 return [Later(seen.after - now, None)] * count
-            claim = plan(seen, count, now, self._limits)
+            claim = plan(seen, count, now, limits)
             if claim is None:
                 return [Later(HELD_MS, None)] * count
             done, pace = await self._store.claim_tickets(host, claim)
             if done and pace is not None:
-                found: list[Slot | Later] = list(slots(pace, claim, now, self._limits)[:count])
+                found: list[Slot | Later] = list(slots(pace, claim, now, limits)[:count])
                 # A ticket in a lane that has become held meanwhile is lost.
                 return found + [Later(0, None)] * (count - len(found))
         raise Unavailable(f"{TRIES} times in a row, another took a turn of the host first.")

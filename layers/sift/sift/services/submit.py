@@ -6,7 +6,7 @@ import json
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sift import ids, metrics
@@ -83,13 +83,14 @@ class Submitted:
 class Terms:
     """What the service grants: `jobs_total` live jobs in all, `deadline_seconds` to each, and to a caller the limits
     of its class; `limits` are those of the class `default`. `paths` are those that a request may ask the gateway for,
-    as patterns; None where there is no gateway."""
+    as patterns; None where there is no gateway. `paced`: classes by whose own pace hosts are asked."""
 
     jobs_total: int
     limits: Limits
     deadline_seconds: int
     classes: Mapping[str, Limits] = field(default_factory=dict)
     paths: tuple[str, ...] | None = None
+    paced: frozenset[str] = frozenset()
 
     def limits_of(self, identity: Identity) -> Limits:
         """The limits of its class, and in their place those of its key. Raises Forbidden for a class that is not
@@ -212,6 +213,12 @@ class Submitter:
             )
         return Submitted(meta, state, reused=True)
 
+    def _paced(self, identity: Identity, targets: Sequence[AnySpec]) -> Sequence[AnySpec]:
+        """The targets with the pace of the caller's class, where it has one of its own."""
+        if identity.caller_class not in self._terms.paced:
+            return targets
+        return [replace(spec, pace=identity.caller_class) if isinstance(spec, Spec) else spec for spec in targets]
+
     async def _commit(
         self,
         identity: Identity,
@@ -225,7 +232,7 @@ class Submitter:
         deadline_at = now + self._terms.deadline_seconds * 1000
         ttl = limits.ttl_seconds
         expires_at = deadline_at // 1000 + ttl if ttl else None
-        targets, inputs = place(job_id, request.targets)
+        targets, inputs = place(job_id, self._paced(identity, request.targets))
         segments, blobs, size = _segments(job_id, targets)
         ahead = size > COMMIT_BYTES or len(segments) > COMMIT_SEGMENTS
         if ahead or blobs or inputs:

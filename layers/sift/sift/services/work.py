@@ -167,7 +167,7 @@ class Worker:
             await self._queue.set_visibility(received.receipt, 0)
             return False
         if self._pacer is not None and isinstance(message, TargetMessage):
-            turn = await self._pacer.turn_of(message.url, message.slot)
+            turn = await self._pacer.turn_of(message.url, message.slot, message.pace)
             if isinstance(turn, Later):
                 await self._send_later(message, turn)
                 return True

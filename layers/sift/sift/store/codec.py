@@ -180,13 +180,15 @@ def idempotency_from(item: Item) -> Idempotency:
 
 
 def pack_specs(specs: Sequence[AnySpec]) -> bytes:
-    """Targets as they are kept, inline or in a blob: `[url, options, label, attempts]` each, a request by its names."""
+    """Targets as they are kept, inline or in a blob: `[url, options, label, attempts]` each, with a pace of
+    its own as the fifth; a request by its names."""
     return pack([_spec_value(spec) for spec in specs])
 
 
 def _spec_value(spec: AnySpec) -> Any:
     if isinstance(spec, Spec):
-        return [spec.url, dict(spec.options), spec.label, spec.attempts]
+        values = [spec.url, dict(spec.options), spec.label, spec.attempts]
+        return values if spec.pace is None else [*values, spec.pace]
     names = ("path", "model", "body", "label", "attempts", "blob")
     return {name: getattr(spec, name) for name in names}
 

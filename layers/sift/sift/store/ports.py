@@ -40,12 +40,14 @@ class Idempotency:
 @dataclass(frozen=True, slots=True)
 class Spec:
     """One target as submitted, its options merged with the job's. `label` is the caller's own id for it;
-    `attempts` are those of the job that this one retries."""
+    `attempts` are those of the job that this one retries; `pace` is the caller class by whose pace hosts are asked,
+    None for that of everybody."""
 
     url: str
     options: Mapping[str, Any] = field(default_factory=dict)
     label: str | None = None
     attempts: int = 0
+    pace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
