@@ -178,6 +178,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--context", type=int, metavar="N", help="lines around each match, or passages around each answer"
     )
     parser.add_argument(
+        "--robots", action=argparse.BooleanOptionalAction, default=None, help="heed the site's robots.txt, or do not"
+    )
+    parser.add_argument(
         "--recover", action="store_true", default=None, help="read the newest archived copy of a page that is gone"
     )
 

@@ -160,7 +160,7 @@ def gather_targets(args: argparse.Namespace) -> list[str | Target]:
 
 def gather_options(args: argparse.Namespace) -> dict[str, Any]:
     """The options for all targets that have none of their own."""
-    names = ("mode", "pages", "grep", "jq", "question", "context", "recover")
+    names = ("mode", "pages", "grep", "jq", "question", "context", "recover", "robots")
     return {name: value for name in names if (value := getattr(args, name)) is not None}
 
 

@@ -204,6 +204,7 @@ def _pipeline(config: settings.ContentSettings) -> Any:
             user_agent=config.user_agent,
             archive_api=config.archive_api,
             archive_replay=config.archive_replay,
+            robots=config.robots,
         ),
         answerer=_answerer(config),
     )

@@ -29,8 +29,8 @@ from typing import Any
 TARGET_CODES = frozenset({
     "invalid_url", "blocked_address", "dns_failed", "tls_failed", "connect_failed", "timeout", "too_large",
     "too_many_redirects", "http_error", "unsupported_media", "encrypted", "damaged", "empty", "bad_pages", "bad_grep",
-    "bad_jq", "filter_limit", "no_match", "unsupported_option", "busy", "over_budget", "crashed", "cancelled",
-    "deadline", "model_not_allowed",
+    "bad_jq", "filter_limit", "no_match", "unsupported_option", "busy", "robots_disallowed", "over_budget", "crashed",
+    "cancelled", "deadline", "model_not_allowed",
 })  # fmt: skip
 
 

@@ -136,6 +136,7 @@ class ContentSettings(Settings):
     question_model: str
     gateway_url: str = Field(pattern=_GATEWAY)
     gateway_secret: str
+    robots: bool
     host_rate: float = Field(ge=0)
     host_concurrency: int = Field(ge=1)
     caller_classes: Classes

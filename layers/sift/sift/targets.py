@@ -78,6 +78,12 @@ class FetchOptions(BaseModel):
         description="When the page is gone for good, read the newest archived copy; `meta.recovered` says so.",
     )
 
+    robots: bool | None = Field(
+        default=None,
+        strict=True,
+        description="Whether the site's robots.txt is heeded; left out, the deployment decides.",
+    )
+
     @field_validator("question")
     @classmethod
     def _check_question(cls, question: str | None) -> str | None:

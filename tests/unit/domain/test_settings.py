@@ -37,6 +37,7 @@ ALL = {
     "ARCHIVE_API": "https://archive.example/available",
     "ARCHIVE_REPLAY": "https://replay.example/web",
     "VISIBILITY_SECONDS": "540",
+    "ROBOTS": "False",
     "HOST_RATE": "2.0",
     "HOST_CONCURRENCY": "4",
     "INFERENCE_PATHS": "/v1/*,/api/chat",

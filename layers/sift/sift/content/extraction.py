@@ -9,6 +9,7 @@ from typing import Any
 
 from sift.content.charset import decode
 from sift.content.filters import apply_filters, check_kind, confine
+from sift.content.rules import judge
 from sift.content.sniff import Sniffed, sniff
 from sift.content.structured import JSON_LINES
 from sift.content.textual import read_textual
@@ -20,6 +21,7 @@ PRELOAD = (
     "lxml.html",
     "trafilatura",
     "turbohtml",
+    "protego",
     "html_to_markdown",
     "pypdfium2",
     "anydoc",
@@ -49,6 +51,8 @@ def extract(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
     `head`: url, content_type, mode, pages, engine, and `filters` where there are any. The answer's head:
     `content_type` of the content and `meta`, or `error` with code, detail, hint and meta.
     """
+    if head["mode"] == "robots":
+        return judge(head, body)
     sys.setrecursionlimit(20_000)  # trees are at most 512 deep, with several frames a level
     found = sniff(body, head["content_type"], head["url"])
     filters = head.get("filters")

@@ -20,6 +20,7 @@ from sift.content.denials import parse_deny
 from sift.content.filters import OVERTIME, overtime
 from sift.content.guard import Guard, Resolver, SystemResolver
 from sift.content.pages import check_ranges
+from sift.content.robots import Robots
 from sift.content.sandbox import ChildLimits
 from sift.content.sniff import parse_media_type, sniff
 from sift.content.transport import PhaseTimeouts
@@ -36,6 +37,7 @@ class PipelineSettings:
     `guard_allow`: `address-or-cidr[:port]`, comma-separated; "" is the public internet and nothing beyond.
     `guard_deny`: host names, addresses and CIDRs, comma-separated, that are refused all the same.
     `archive_api`, `archive_replay`: where `recover` asks for copies and reads them; "" is no recovery.
+    `robots`: whether a site's robots.txt is heeded where a target does not say.
     `ca_file`: certificates to trust in place of the bundled ones, for networks with their own authority.
     `children`: documents parsed at the same time; each may use `child.memory_bytes`, so their sum
     must fit the function's memory. `extract_s`: wall seconds for one document.
@@ -46,6 +48,7 @@ class PipelineSettings:
     user_agent: str = "sift/0.1"
     archive_api: str = ""
     archive_replay: str = ""
+    robots: bool = False
     ca_file: str | None = None
     limits: FetchLimits = field(default_factory=FetchLimits)
     timeouts: PhaseTimeouts = field(default_factory=PhaseTimeouts)
@@ -91,6 +94,7 @@ class Pipeline:
             parallel=settings.children,
             output_bytes=settings.output_bytes,
         )
+        self._robots = Robots(guard, self._client, self._extractor, settings.user_agent)
 
     async def run(
         self, url: str, options: FetchOptions, deadline_s: float, *, gone: TargetFailed | None = None
@@ -141,6 +145,9 @@ class Pipeline:
         try:
             if gone is not None:
                 raise gone
+            if self._settings.robots if options.robots is None else options.robots:
+                await self._robots.check(url, options.headers, deadline_s)
+                deadline_s = max(0.0, deadline_s - (time.monotonic() - started))
             return await self._client.fetch(url, deadline_s, options.headers)
         except TargetFailed as error:
             if not (options.recover and is_gone(error)):

@@ -28,6 +28,7 @@ def prepare() -> None:
             codecs.lookup(name)
     time.localtime()  # reads the time zone
     _bound_dates()
+    extract({**_head("text/plain", "robots", ""), "agent": "a"}, b"User-agent: *\nDisallow: /a*b$\n")
     for content_type, body, modes in SAMPLES:
         for mode in modes:
             extract(_head(content_type, mode, "pdfium"), body)
