@@ -8,6 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sift.clock import SystemClock
 from sift.services.keys import KeyService
 from tests.integration.drill.stage import Caller, Stage, open_stage
@@ -36,6 +38,7 @@ def numbers(stub: StubGateway) -> Counter[int]:
     return Counter(json.loads(received.body)["n"] for received in stub.received)
 
 
+@pytest.mark.timeout(1_200)
 def test_a_job_and_a_cancelled_one(tmp_path: Path, stub: StubGateway) -> None:
     parameters = {"GatewayUrl": stub.url(), "InferenceConcurrency": "2"}
     with open_stage(tmp_path, {}, parameters) as stage:
