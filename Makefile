@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SAM_VENV := .venv-sam
 CHECKOV_VENV := .venv-checkov
+LITELLM_VENV := .venv-litellm
 LAYER_PINS := layers/runtime/requirements.txt layers/content/requirements.txt
 PINS := $(LAYER_PINS) requirements-dev.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
@@ -12,7 +13,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 URLS ?=
 
-.PHONY: help setup run test check checkov build-test openapi pins engine clean
+.PHONY: help setup run test check checkov build-test openapi pins engine litellm clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -53,6 +54,7 @@ pins: setup ## write requirements*.txt from requirements*.in
 		$$(sed -n 's/^\([a-z0-9-]*\)==[^ ;]* \\$$/--no-emit-package \1/p' $(LAYER_PINS) | sort -u)
 	$(COMPILE) requirements-sam.in -o requirements-sam.txt
 	$(COMPILE) requirements-checkov.in -o requirements-checkov.txt
+	$(COMPILE) requirements-litellm.in -o requirements-litellm.txt
 
 # 57 MB under a licence of its own: it is fetched, never committed. A JDK of 17 or newer runs it.
 ENGINE := amplify-dynamodb-simulator
@@ -70,8 +72,10 @@ engine: .engine/DynamoDBLocal.jar ## DynamoDB Local (needs npm and a JDK): the t
 	cd .engine && tar -xzf $(ENGINE)-$(ENGINE_VERSION).tgz -m --strip-components=2 package/emulator
 	rm .engine/$(ENGINE)-$(ENGINE_VERSION).tgz
 
+litellm: $(LITELLM_VENV)/.installed ## LiteLLM, a real model gateway (600 MB): what sends requests to one is then tested with it too
+
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(SAM_VENV) $(CHECKOV_VENV) .aws-sam .sift .engine out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(SAM_VENV) $(CHECKOV_VENV) $(LITELLM_VENV) .aws-sam .sift .engine out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- stamps: an environment is touched only when what it is made from has changed ---
@@ -89,7 +93,7 @@ $(VENV)/.installed: $(VENV)/.packages pyproject.toml
 	@touch $@
 
 # No resolving: older releases of pip miss a pin whose package is asked for with extras; the check makes up for it.
-$(SAM_VENV)/.installed $(CHECKOV_VENV)/.installed: $(VENV)-%/.installed: requirements-%.txt
+$(SAM_VENV)/.installed $(CHECKOV_VENV)/.installed $(LITELLM_VENV)/.installed: $(VENV)-%/.installed: requirements-%.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python $(INSTALL) --require-hashes --no-deps -r $<
 	$(@D)/bin/python -m pip check

@@ -9,9 +9,11 @@ import resource
 import ssl
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -35,6 +37,7 @@ from sift.services.work import Received, Worker
 from sift.store.memory import MemoryStore
 from sift.store.ports import RequestSpec
 from sift.upstream import Upstream, UpstreamRequest
+from tests.integration.content.authority import Authority
 from tests.integration.upstream.stub import StubGateway
 
 PATH = "/v1/chat/completions"
@@ -57,30 +60,35 @@ _TERMS = Terms(
 # --- the other side, in a process of its own ---
 
 
-def _serve(pipe: Any) -> None:
-    stub = StubGateway()
-    pipe.send(stub.port)
+def _serve(pipe: Any, folder: str | None) -> None:
+    authority = Authority(Path(folder)) if folder else None
+    stub = StubGateway(authority.serve_as("127.0.0.1") if authority else None)
+    pipe.send((stub.url(), str(authority.ca_file) if authority else None))
     pipe.recv()
     stub.close()
 
 
 @contextmanager
-def gateway() -> Iterator[str]:
-    """The base address of the tests' gateway, which answers at once."""
+def gateway(folder: str | None = None) -> Iterator[tuple[str, ssl.SSLContext]]:
+    """The base address of the tests' gateway, which answers at once, and whom to trust there.
+
+    It speaks TLS when there is a folder for certificates.
+    """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs,), daemon=True)
+    process = context.Process(target=_serve, args=(theirs, folder), daemon=True)
     process.start()
     try:
-        yield f"http://127.0.0.1:{ours.recv()}/v1"
+        url, authority = ours.recv()
+        yield url, ssl.create_default_context(cafile=authority)
     finally:
         ours.send("enough")
         process.join()
 
 
-def make_upstream(url: str) -> Upstream:
+def make_upstream(url: str, tls: ssl.SSLContext | None = None) -> Upstream:
     """As the function has it, with a gateway that wants no token."""
-    return Upstream(Gateway(url, None, ssl.create_default_context()))
+    return Upstream(Gateway(url, None, tls or ssl.create_default_context()))
 
 
 # --- memory ---
@@ -174,10 +182,12 @@ async def timed(ask: Ask, requests: int) -> tuple[float, float]:
     return 1000 * wall / requests, 1000 * processor / requests
 
 
-async def directly(url: str, requests: int) -> tuple[float, float]:
+async def directly(url: str, requests: int, tls: ssl.SSLContext | None = None) -> tuple[float, float]:
     """One client for all, which keeps its connections, as one would write it by hand."""
     limits = httpx2.Limits(max_connections=CONCURRENCY, max_keepalive_connections=CONCURRENCY)
-    async with httpx2.AsyncClient(trust_env=False, limits=limits, timeout=600) as client:
+    async with httpx2.AsyncClient(
+        verify=tls or ssl.create_default_context(), trust_env=False, limits=limits, timeout=600
+    ) as client:
 
         async def ask(_: int) -> None:
             (await client.post(f"{url}/chat/completions", json={"model": "m"})).raise_for_status()
@@ -185,9 +195,9 @@ async def directly(url: str, requests: int) -> tuple[float, float]:
         return await timed(ask, requests)
 
 
-async def sent(url: str, requests: int) -> tuple[float, float]:
+async def sent(url: str, requests: int, tls: ssl.SSLContext | None = None) -> tuple[float, float]:
     """The client alone."""
-    upstream = make_upstream(url)
+    upstream = make_upstream(url, tls)
 
     async def ask(number: int) -> None:
         request = UpstreamRequest(PATH, b'{"model":"m"}', IDENTITY, f"s{number}")
@@ -197,14 +207,14 @@ async def sent(url: str, requests: int) -> tuple[float, float]:
     return await timed(ask, requests)
 
 
-async def worked(url: str, requests: int) -> tuple[float, float]:
+async def worked(url: str, requests: int, tls: ssl.SSLContext | None = None) -> tuple[float, float]:
     """The whole worker, over ports in memory: what is left out is what AWS takes."""
     store, clock, blobs = MemoryStore(), SystemClock(), MemoryBlobs()
     queue = MemoryQueue(clock)
     advancer = Advancer(store, queue, blobs, MemoryBus(), clock, assembly=MemoryQueue(clock))
     worker = Worker(
         store=store, queue=queue, dead_letters=queue, clock=clock, advancer=advancer, lease_seconds=910,
-        runner=InferenceRunner(make_upstream(url), store, blobs, clock, 600.0),
+        runner=InferenceRunner(make_upstream(url, tls), store, blobs, clock, 600.0),
     )  # fmt: skip
     submitted = await Submitter(store, queue, blobs, clock, _TERMS).submit(CALLER, Request(specs(requests)))
     gc.collect()
@@ -256,39 +266,43 @@ def count_requests(url: str, requests: int) -> Tally:
         deployment.close()
 
 
+def compare(url: str, tls: ssl.SSLContext) -> None:
+    """Print what each way takes, in turns."""
+    ways = {"directly": directly, "upstream.send": sent, "whole worker": worked}
+    for way in ways.values():
+        asyncio.run(way(url, CONCURRENCY, tls))
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for _ in range(ROUNDS):
+        for name, way in ways.items():
+            found[name].append(asyncio.run(way(url, ROUND_REQUESTS, tls)))
+    wall, processor = (
+        {name: statistics.median(r[n] for r in rounds) for name, rounds in found.items()} for n in (0, 1)
+    )
+    for name in ways:
+        ratio = wall[name] / wall["directly"]
+        print(
+            f"  {name:<16}{wall[name]:>8.2f}{wall[name] - wall['directly']:>+8.2f}{ratio:>6.1f}x"
+            f"{processor[name]:>12.2f}{processor[name] - processor['directly']:>+8.2f}"
+        )
+
+
 def main() -> None:
     """Print it all."""
-    with gateway() as url:
+    with gateway() as (url, tls):
         before, after = asyncio.run(spool_and_store(url, RESPONSES, RESPONSE_BYTES))
         print(f"{RESPONSES} responses of {RESPONSE_BYTES // _MIB} MiB, {CONCURRENCY} at once, spooled and stored")
         print(f"  peak memory {before:.0f} MiB before, {after:.0f} MiB after: {after - before:+.1f} MiB")
-        ways = {"directly": directly, "upstream.send": sent, "whole worker": worked}
-        for way in ways.values():
-            asyncio.run(way(url, CONCURRENCY))
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
-        for _ in range(ROUNDS):
-            for name, way in ways.items():
-                found[name].append(asyncio.run(way(url, ROUND_REQUESTS)))
-        print(
-            f"ms a request, {CONCURRENCY} at once, median of {ROUNDS} rounds of {ROUND_REQUESTS} (goal: {GOAL_MS} over)"
-        )
-        wall, processor = (
-            {name: statistics.median(r[n] for r in rounds) for name, rounds in found.items()} for n in (0, 1)
-        )
-        for name in ways:
-            over = wall[name] - wall["directly"]
-            print(
-                f"  {name:<16}{wall[name]:>8.2f} ms{over:>+8.2f}{wall[name] / wall['directly']:>7.1f}x"
-                f"   processor {processor[name]:.2f} ms"
-            )
+        print(f"ms a request, {CONCURRENCY} at once, {ROUNDS} rounds of {ROUND_REQUESTS} (goal: {GOAL_MS} over)")
+        print("                     wall    over         processor    over")
+        compare(url, tls)
         tally = count_requests(url, 200)
-        print(f"requests to AWS for each request of 200 (goal: {GOAL_WRITES} table writes)")
-        for name, count in (
-            ("table writes", tally.table_writes),
-            ("table reads", tally.table_reads),
-            ("queue", tally.queue),
-        ):
-            print(f"  {name:<16}{count / 200:>8.3f}")
+    with tempfile.TemporaryDirectory() as folder, gateway(folder) as (url, tls):
+        print("over TLS")
+        compare(url, tls)
+    print(f"requests to AWS for each request of 200 (goal: {GOAL_WRITES} table writes)")
+    counts = {"table writes": tally.table_writes, "table reads": tally.table_reads, "queue": tally.queue}
+    for name, count in counts.items():
+        print(f"  {name:<16}{count / 200:>8.3f}")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from sift.bootstrap import REQUEST_SECONDS
+from sift.services.work import RESERVE_SECONDS
 from sift.upstream import MAX_RESPONSE_BYTES
 from tests.template.document import ROOT, Template, evaluate, events, functions, resources, target, variables
 
@@ -78,6 +80,12 @@ def test_a_batch_of_responses_fits_the_disk(template: Template) -> None:
     function = functions(template)["InferenceFunction"]
     (mapping,) = events(function, "SQS")
     assert mapping["BatchSize"] * MAX_RESPONSE_BYTES < function["EphemeralStorage"]["Size"] * 1024 * 1024
+
+
+def test_a_request_ends_before_its_function_does(template: Template) -> None:
+    assert functions(template)["InferenceFunction"]["Timeout"] > REQUEST_SECONDS + RESERVE_SECONDS
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    assert f"One request may take {REQUEST_SECONDS:.0f} seconds" in text
 
 
 def test_the_gateway_may_be_in_a_network(template: Template) -> None:

@@ -42,6 +42,11 @@ def is_tls_failure(error: BaseException) -> bool:
     return any(isinstance(cause, ssl.SSLError) for cause in causes(error))
 
 
+def is_broken_off(error: BaseException) -> bool:
+    """Say whether a TLS connection ended without being closed, which is no fault of a certificate."""
+    return any(isinstance(cause, ssl.SSLEOFError) for cause in causes(error))
+
+
 def is_refused(error: BaseException) -> bool:
     """Say whether the server refused the connection."""
     return _has_errno(error, errno.ECONNREFUSED)

@@ -15,9 +15,9 @@ from urllib.parse import quote
 
 import httpx2
 
-from sift.connections import is_refused, is_reset, is_tls_failure, is_unanswered, is_unresolved
+from sift.connections import is_broken_off, is_refused, is_tls_failure, is_unanswered, is_unresolved
 from sift.errors import TargetBusy, TargetCut, TargetFailed, Unavailable
-from sift.gateway import BUSY, CONNECT_SECONDS, Gateway, GatewayFailed, read_retry_after
+from sift.gateway import BUSY, Gateway, GatewayFailed, read_retry_after
 from sift.usage import Usage
 
 #: Bytes of one response; ten of them at once fit the function's disk.
@@ -82,9 +82,9 @@ class Upstream:
         Takes at most `seconds` until then. Being cancelled closes the connection, which is how a gateway learns that
         nobody waits any more. The file has no name, so that nothing is left of it however this ends.
 
-        Raises TargetBusy (429, 503, 529, connection refused or reset while it was made), TargetCut (it broke off),
-        TargetFailed (invalid_url, connect_failed, dns_failed, tls_failed, timeout, too_large, damaged), and
-        Unavailable (Secrets Manager or Systems Manager did not answer, or the disk is full).
+        Raises TargetBusy (429, 503, 529, or no connection could be made), TargetCut (it broke off afterwards),
+        TargetFailed (invalid_url, dns_failed, tls_failed, timeout, too_large, damaged), and Unavailable (Secrets
+        Manager or Systems Manager did not answer, or the disk is full).
         """
         return self._send(request, seconds)
 
@@ -95,18 +95,14 @@ class Upstream:
             try:
                 async with asyncio.timeout(seconds):
                     response = await self._exchange(url, request, seconds, file)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+                raise _explain(error) from error
             except (TimeoutError, httpx2.TimeoutException) as error:
-                if isinstance(error, httpx2.ConnectTimeout):
-                    raise _unreachable(
-                        f"The gateway did not take the connection in {CONNECT_SECONDS:.0f} s."
-                    ) from error
                 raise _late(seconds) from error
             except GatewayFailed as error:
                 # The operator's to mend: requests wait for it, for as long as they wait for a busy gateway.
                 _log.error("the credential of the gateway can't be used: %s", error)
                 raise TargetBusy(f"The gateway can't be asked ({error}).") from error
-            except httpx2.ConnectError as error:
-                raise _explain(error) from error
             except httpx2.HTTPError as error:
                 raise TargetCut("The gateway broke the connection off before its answer was complete.") from error
             yield response
@@ -199,24 +195,16 @@ def _word(value: str) -> str | None:
 
 
 def _explain(error: Exception) -> TargetFailed | TargetBusy:
-    """Why there was no connection."""
-    if is_tls_failure(error):
-        hint = "The gateway needs a certificate of a public authority for the name in GatewayUrl."
-        return TargetFailed("tls_failed", "The gateway's certificate or TLS handshake is not valid.", hint)
+    """Why there was no connection. A gateway that restarts may be away in any way; requests wait for it."""
     if is_refused(error):
         return TargetBusy("The gateway refuses connections.")
-    if is_reset(error) or is_unanswered(error):
-        return TargetBusy("The gateway can't be reached for the moment.")
-    if is_unresolved(error):
-        return TargetFailed(
-            "dns_failed", "The gateway's host has no address.", "The operator has to look at GatewayUrl."
-        )
-    return _unreachable("The gateway can't be reached.")
-
-
-def _unreachable(detail: str) -> TargetFailed:
-    hint = "The operator has to look at GatewayUrl, and at subnets and security groups where they are set."
-    return TargetFailed("connect_failed", detail, hint)
+    if is_unresolved(error) and not is_unanswered(error):
+        hint = "The operator has to look at GatewayUrl."
+        return TargetFailed("dns_failed", "The gateway's host has no address.", hint)
+    if is_tls_failure(error) and not is_broken_off(error):
+        hint = "The gateway needs a certificate of a public authority for the name in GatewayUrl."
+        return TargetFailed("tls_failed", "The gateway's certificate or TLS handshake is not valid.", hint)
+    return TargetBusy("The gateway can't be reached.")
 
 
 def _late(seconds: float) -> TargetFailed:

@@ -28,7 +28,8 @@ _NESTED = (("message", "usage"), ("response", "usage"))
 #: Ollama's stand one by one.
 _SINGLE = ("prompt_eval_count", "eval_count")
 _PATHS = frozenset({_USAGE, *_NESTED, *((name,) for name in _SINGLE)})
-_HINTS = (b'usage"', b'eval_count"')
+#: Many events of a stream say that there is none yet.
+_HINT = re.compile(rb'usage"\s*:\s*\{|eval_count"')
 
 _MARK = re.compile(rb'["{}\[\],:]')  # near the top, where keys matter
 _DEEP = re.compile(rb'["{}\[\]]')  # further down
@@ -38,7 +39,7 @@ _KEY_BYTES = 32
 
 
 class Usage:
-    """Feed it a body as it arrives; `found` is what the body said last, or None."""
+    """Feed it a body as it arrives; `end` tells what the body said last."""
 
     def __init__(self, media_type: str) -> None:
         self._by_line = bool(_LINES.match(media_type))
@@ -52,11 +53,16 @@ class Usage:
         if not self._by_line:
             self._document.feed(data)
             return
-        first, *others = data.split(b"\n")
-        self._document.feed(first)
-        for line in others:
-            self._end()
-            self._document.feed(line)
+        first, last = data.find(b"\n"), data.rfind(b"\n")
+        if first < 0:
+            self._document.feed(data)
+            return
+        self._pass_line(data[:first])
+        between = data[first:last]
+        if _may_tell(between):  # else its lines, however many they are, cost nothing
+            for line in filter(_may_tell, between.split(b"\n")):
+                self._pass_line(line)
+        self._document.feed(data[last + 1 :])
 
     def end(self) -> Mapping[str, Any] | None:
         """The body is over: the counts in it, by the names that the gateway gave them; None without any.
@@ -66,6 +72,11 @@ class Usage:
         if self._document is not None:
             self._end()
         return self._counts or None
+
+    def _pass_line(self, end: bytes) -> None:
+        assert self._document is not None
+        self._document.feed(end)
+        self._end()
 
     def _end(self) -> None:
         """A document is over; what it says wins over what earlier ones of the stream said."""
@@ -95,7 +106,7 @@ class _Document:
         if self._scanner is not None:
             return _collect(self._scanner.found)
         text = b"".join(self._held)
-        if not any(hint in text for hint in _HINTS):
+        if not _may_tell(text):
             return {}
         document = _parse(text.strip().removeprefix(b"data:"))
         if not isinstance(document, dict):
@@ -200,6 +211,10 @@ class _Scanner:
     def _stop(self) -> None:
         self._over, self._value = True, None
         self.found.clear()
+
+
+def _may_tell(text: bytes) -> bool:
+    return _HINT.search(text) is not None
 
 
 def _parse(text: bytes) -> Any:

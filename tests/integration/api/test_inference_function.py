@@ -16,6 +16,7 @@ from tests.integration.api.stage import Stage, context, read_event
 from tests.integration.api.test_functions import invoke
 from tests.integration.upstream.stub import USAGE, StubGateway, completion
 
+ASKED = [{"role": "user", "content": "How high is the lantern?"}]
 ANN = Identity(
     tenant="acme", actor="ann", key_id="0123456789ab", scopes=("inference",), application="notebook",
     limits={"jobs_per_caller": 9},
@@ -25,7 +26,9 @@ ANN = Identity(
 def submit(*orders: dict[str, Any], **values: Any) -> str:
     """The id of a new job of a request for each of these orders to the gateway."""
     path = "/v1/chat/completions"
-    specs = [read_request(n, path, "small", {"stub": order, "n": n}) for n, order in enumerate(orders)]
+    specs = [
+        read_request(n, path, "small", {"stub": order, "messages": ASKED, "seed": n}) for n, order in enumerate(orders)
+    ]
     submitted = bootstrap.run(bootstrap.api().submitter.submit(ANN, Request(specs, **values)))
     assert not submitted.reused
     return submitted.meta.job_id
@@ -53,7 +56,7 @@ def test_a_batch(stage: Stage, gateway: StubGateway) -> None:
     assert (found[1].content, found[1].document["error"]["status"]) == (b"no such model", 404)
     large = asyncio.run(stage.blobs.get(content_key(job_id, 3, found[3].lease)))
     assert (len(large or b""), found[3].size) == (1_000_000, 1_000_000)
-    sent = {json.loads(received.body)["n"]: received for received in gateway.received}
+    sent = {json.loads(received.body)["seed"]: received for received in gateway.received}
     assert sorted(sent) == [0, 1, 2, 3, 4]
     assert len(gateway.received) == 5
     assert sent[0].header("x-sift-tenant") == "acme"
@@ -65,7 +68,7 @@ def test_a_whole_job(stage: Stage, gateway: StubGateway) -> None:
     job_id = submit(*({} for _ in range(25)), window=8)
     while stage.state(job_id).status != "done":
         assert inference_function(stage) == []
-    assert sorted(json.loads(received.body)["n"] for received in gateway.received) == list(range(25))
+    assert sorted(json.loads(received.body)["seed"] for received in gateway.received) == list(range(25))
     assert stage.receive() == [], "nothing went to the other queue"
 
 
