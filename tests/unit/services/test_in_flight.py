@@ -7,10 +7,11 @@ import dataclasses
 
 import pytest
 
-from sift.errors import Conflict, Forbidden, NotFound
+from sift.errors import Conflict, Forbidden, NotFound, TargetBusy
 from sift.jobs import Flight, Status
 from sift.model_requests import INLINE_BODY_BYTES
 from sift.services.submit import Submitted
+from sift.store.ports import Outcome
 from tests.unit.services.fake_gateway import STALLED, response
 from tests.unit.services.faults import Fault, Killed, at
 from tests.unit.services.world import ANN, LEASE_SECONDS, MINUTE, World
@@ -281,5 +282,23 @@ def test_steering_needs_the_scope_of_the_job(world: World) -> None:
             with pytest.raises(Forbidden):
                 await act(other, job.meta.job_id)
         assert (await world.reader.look(other, job.meta.job_id))[0].kind == "inference"
+
+    asyncio.run(story())
+
+
+def test_an_answer_that_a_late_worker_stored_while_the_gateway_was_busy(world: World) -> None:
+    """It stood still for longer than its lease; its answer is as good as any."""
+
+    async def story() -> None:
+        world.gateway.answers["one"] = [TargetBusy("It answered 429."), response()]
+        job = await world.ask("one")
+        await world.answer()
+        document = {"path": "/v1/completions", "model": None, "id": None, "error": None, "attempts": 1}
+        late = Outcome(0, world.clock.now, "done", 4, document, b"late")
+        assert await world.store.put_outcome(job.meta.job_id, late, None)
+        await world.run_on()
+        world.check(job.meta.job_id, ["done"])
+        assert world.store.outcomes[job.meta.job_id, 0].content == b"late"
+        assert world.gateway.prompts == ["one"]
 
     asyncio.run(story())
