@@ -49,11 +49,11 @@ class InferenceRunner:
         message = claimed.message
         if not isinstance(message, RequestMessage):
             raise AssertionError("a URL came to the worker of inference jobs")
-        if gone is not None:
-            raise gone
         was_out = claimed.entry.claims > 1 or claimed.entry.busy_since is not None
         if was_out and (answered := await self._answered(claimed)) is not None:
             return answered
+        if gone is not None:
+            raise gone
         try:
             return await self._run(claimed, message, seconds)
         except (TargetBusy, TargetCut, TargetFailed, Stopped, Unavailable):
