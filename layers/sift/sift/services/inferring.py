@@ -131,7 +131,7 @@ class InferenceRunner:
 
     async def _arrives(self, asking: asyncio.Task[Outcome], arrived: asyncio.Event) -> bool:
         """Whether the answer is there, or none will come; it waits for that, until the job is to be looked at."""
-        waits = {asyncio.create_task(arrived.wait()), asyncio.create_task(self._clock.sleep(POLL_SECONDS))}
+        waits = [asyncio.create_task(arrived.wait()), asyncio.create_task(self._clock.sleep(POLL_SECONDS))]
         try:
             await asyncio.wait({asking, *waits}, return_when=asyncio.FIRST_COMPLETED)
         finally:
