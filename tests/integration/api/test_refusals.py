@@ -162,11 +162,28 @@ def test_any_other_field(stage: Stage, wrong: dict[str, Any]) -> None:
     assert next(iter(wrong)) in reply.json["detail"]
 
 
-@pytest.mark.parametrize("body", [{"requests": []}, {"requests": [{"path": "/v1/chat/completions", "body": {}}]}])
-def test_inference_is_not_configured(stage: Stage, body: Any) -> None:
-    reply = submit(stage, body)
+REQUEST = {"path": "/v1/chat/completions", "body": {"messages": []}}
+
+
+def test_inference_is_not_configured(stage: Stage) -> None:
+    key = stage.new_key("asker", scopes=("inference",))
+    before = stage.stored()
+    reply = stage.request("POST", "/v1/jobs", {"requests": [REQUEST]}, key=key)
     assert (reply.status, reply.code) == (403, "kind_disabled")
-    assert submit(stage, {**GOOD, **body}).code == "kind_disabled"
+    assert stage.stored() == before
+
+
+def test_each_kind_of_job_needs_its_scope(stage: Stage) -> None:
+    assert submit(stage, {"requests": [REQUEST]}).code == "forbidden"
+    key = stage.new_key("asker", scopes=("inference",))
+    reply = stage.request("POST", "/v1/jobs", GOOD, key=key)
+    assert (reply.status, reply.code) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("body", [{"requests": [REQUEST], **GOOD}, {"requests": [], **GOOD}])
+def test_a_job_is_of_one_kind(stage: Stage, body: Any) -> None:
+    reply = submit(stage, body)
+    assert (reply.status, reply.code) == (422, "invalid_request")
 
 
 def test_too_many_targets(stage: Stage) -> None:

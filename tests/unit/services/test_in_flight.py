@@ -7,13 +7,14 @@ import dataclasses
 
 import pytest
 
-from sift.errors import Conflict, Forbidden, NotFound
-from sift.jobs import Flight, Status
+from sift.errors import Conflict, Forbidden, NotFound, TargetBusy
+from sift.jobs import MAX_CLAIMS, Flight, Status
 from sift.model_requests import INLINE_BODY_BYTES
 from sift.services.submit import Submitted
+from sift.store.ports import Outcome
 from tests.unit.services.fake_gateway import STALLED, response
 from tests.unit.services.faults import Fault, Killed, at
-from tests.unit.services.world import ANN, LEASE_SECONDS, MINUTE, World
+from tests.unit.services.world import ANN, HOUR, LEASE_SECONDS, MINUTE, World
 
 LARGE = "x" * (INLINE_BODY_BYTES + 1)
 
@@ -224,6 +225,43 @@ def test_a_worker_that_dies(world: World, name: str, asked: int, fault: Fault) -
     asyncio.run(story())
 
 
+def test_an_answer_of_the_last_claim_counts(world: World) -> None:
+    """Every worker died with it; the last one after it had stored the answer."""
+
+    async def story() -> None:
+        job = await world.ask("one")
+        for number in range(MAX_CLAIMS):
+            last = number == MAX_CLAIMS - 1
+            world.restart(at("store.finish" if last else "store.put_outcome", Fault.DEATH_BEFORE))
+            with pytest.raises(Killed):
+                await world.answer()
+            await world.bury_process()
+            world.clock.now += 2 * HOUR
+        assert world.state(job).flight[0].claims == MAX_CLAIMS
+        await world.run_on()
+        world.check(job.meta.job_id, ["done"])
+        assert len(world.gateway.asked) == MAX_CLAIMS
+
+    asyncio.run(story())
+
+
+def test_a_request_that_kills_every_worker_is_given_up(world: World) -> None:
+    async def story() -> None:
+        job = await world.ask("one")
+        for _ in range(MAX_CLAIMS):
+            world.restart(at("store.put_outcome", Fault.DEATH_BEFORE))
+            with pytest.raises(Killed):
+                await world.answer()
+            await world.bury_process()
+            world.clock.now += 2 * HOUR
+        await world.run_on()
+        world.check(job.meta.job_id, ["failed"])
+        assert world.store.outcomes[job.meta.job_id, 0].document["error"]["code"] == "crashed"
+        assert len(world.gateway.asked) == MAX_CLAIMS
+
+    asyncio.run(story())
+
+
 def test_a_store_that_fails_after_the_answer_hands_the_lease_back(world: World) -> None:
     async def story() -> None:
         job = await world.ask("one")
@@ -281,5 +319,23 @@ def test_steering_needs_the_scope_of_the_job(world: World) -> None:
             with pytest.raises(Forbidden):
                 await act(other, job.meta.job_id)
         assert (await world.reader.look(other, job.meta.job_id))[0].kind == "inference"
+
+    asyncio.run(story())
+
+
+def test_an_answer_that_a_late_worker_stored_while_the_gateway_was_busy(world: World) -> None:
+    """It stood still for longer than its lease; its answer is as good as any."""
+
+    async def story() -> None:
+        world.gateway.answers["one"] = [TargetBusy("It answered 429."), response()]
+        job = await world.ask("one")
+        await world.answer()
+        document = {"path": "/v1/completions", "model": None, "id": None, "error": None, "attempts": 1}
+        late = Outcome(0, world.clock.now, "done", 4, document, b"late")
+        assert await world.store.put_outcome(job.meta.job_id, late, None)
+        await world.run_on()
+        world.check(job.meta.job_id, ["done"])
+        assert world.store.outcomes[job.meta.job_id, 0].content == b"late"
+        assert world.gateway.prompts == ["one"]
 
     asyncio.run(story())

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 import random
+from collections import Counter
 
 import pytest
 
@@ -17,7 +18,7 @@ from sift.services.submit import Submitted
 from sift.services.work import Received
 from sift.store.ports import Outcome
 from tests.unit.services.fake_gateway import STALLED, response
-from tests.unit.services.faults import Fault, Killed, at
+from tests.unit.services.faults import Fault, Killed, Life, at
 from tests.unit.services.world import ANN, NOW, REQUEST_SECONDS, World
 
 LARGE = "x" * (INLINE_BODY_BYTES + 1)
@@ -120,6 +121,25 @@ def test_what_would_go_over_the_budget_is_not_kept(world: World) -> None:
         await world.answer()
         assert error(world, job)["code"] == "over_budget"
         assert not world.blobs.blobs
+
+    asyncio.run(story())
+
+
+def test_a_request_costs_four_writes_at_most(world: World) -> None:
+    """Claim, outcome and finish; releases and the end are shared by many."""
+
+    async def story() -> None:
+        job = await world.ask(*(str(number) for number in range(64)))
+        life = Life()
+        asker = world.make_asker(life)
+        while world.state(job).status != "done":
+            await world.answer(worker=asker)
+        world.check(job.meta.job_id, ["done"] * 64)
+        writes = Counter(name for name in life.calls if name.startswith("store.") and ".get_" not in name)
+        assert writes["store.claim"] == writes["store.put_outcome"] == writes["store.finish"] == 64
+        assert sum(writes.values()) <= 4 * 64
+        assert life.calls.count("store.get_meta") == 64
+        assert not [name for name in life.calls if name.startswith("blobs.")]
 
     asyncio.run(story())
 

@@ -49,11 +49,11 @@ class InferenceRunner:
         message = claimed.message
         if not isinstance(message, RequestMessage):
             raise AssertionError("a URL came to the worker of inference jobs")
-        if gone is not None:
-            raise gone
         was_out = claimed.entry.claims > 1 or claimed.entry.busy_since is not None
         if was_out and (answered := await self._answered(claimed)) is not None:
             return answered
+        if gone is not None:
+            raise gone
         try:
             return await self._run(claimed, message, seconds)
         except (TargetBusy, TargetCut, TargetFailed, Stopped, Unavailable):
@@ -131,7 +131,7 @@ class InferenceRunner:
 
     async def _arrives(self, asking: asyncio.Task[Outcome], arrived: asyncio.Event) -> bool:
         """Whether the answer is there, or none will come; it waits for that, until the job is to be looked at."""
-        waits = {asyncio.create_task(arrived.wait()), asyncio.create_task(self._clock.sleep(POLL_SECONDS))}
+        waits = [asyncio.create_task(arrived.wait()), asyncio.create_task(self._clock.sleep(POLL_SECONDS))]
         try:
             await asyncio.wait({asking, *waits}, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -179,7 +179,7 @@ class Worker:
             await self._advancer.advance(message.job_id, claimed.state)
             return True
         if claimed.entry.claims > MAX_CLAIMS:
-            return await self._finish(claimed, self._failure(claimed, crashed()))
+            return await self._run(claimed, 0.0, batch, gone=crashed())
         if claimed.entry.claims > 1 and batch.suspects is not None:
             return await self._defer(claimed, batch.suspects)
         return await self._run(claimed, min(self._runner.seconds, batch.seconds_left() - RESERVE_SECONDS), batch)
