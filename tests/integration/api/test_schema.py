@@ -107,6 +107,8 @@ def test_answers_are_those_of_the_document(
             for number, target in enumerate([case.body, *case.body.get("targets", [])]):
                 if "url" in target:
                     target["url"] = f"{URL}{number}"
+                if index == 0:  # which options go together is in no schema
+                    target.pop("options", None)
         if "wait" in (case.query or {}):
             case.query["wait"] = 0  # else it does
         answer = case.call(headers={"authorization": f"Bearer {stage.key}"})
