@@ -104,6 +104,10 @@ def test_answers_are_those_of_the_document(
         if mode.is_positive and index == 0:
             case.query.clear()
         if mode.is_positive and index is not None and isinstance(case.body, dict):
+            if index == 0 and path == "/v1/jobs":  # a job that has targets and no requests is rarely drawn
+                case.body.pop("requests", None)
+                case.body.pop("options", None)
+                case.body["targets"] = case.body.get("targets") or [{"url": URL}]
             for number, target in enumerate([case.body, *case.body.get("targets", [])]):
                 if "url" in target:
                     target["url"] = f"{URL}{number}"
