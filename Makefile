@@ -16,7 +16,7 @@ WORKERS ?= 2
 PYTHON_LAMBDA ?= python3.13
 URLS ?=
 
-.PHONY: help setup run test check checkov build-test e2e openapi pins engine litellm clean
+.PHONY: help setup run test check checkov build-test sam-local e2e openapi pins engine litellm clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -26,8 +26,8 @@ setup: $(VENV)/.installed ## the environment that everything else runs in
 run: setup ## start the local stack, submit a batch (URLS="https://a https://b", or the built-in site) and show it
 	$(BIN)/sift demo $(URLS)
 
-test: setup ## all tests but those that need the SAM CLI or an emulator
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not needs_sam and not needs_emulator"
+test: setup ## all tests but those that need the SAM CLI, Docker or an emulator
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not needs_sam and not needs_containers and not needs_emulator"
 
 check: setup ## lint, format, types, template rules (cfn-lint among them), docs in step with the code
 	$(BIN)/ruff check .
@@ -41,6 +41,9 @@ checkov: $(CHECKOV_VENV)/.installed ## the template against the security rules o
 
 build-test: setup $(SAM_VENV)/.installed ## sam validate, sam build, and each built function imported on its own
 	$(BIN)/pytest -m needs_sam tests/build
+
+sam-local: setup $(SAM_VENV)/.installed ## every event through sam local invoke, a job through sam local start-api (needs Docker; SAM_LOCAL_FLAGS for sam local)
+	$(BIN)/pytest -m needs_containers tests/sam_local
 
 e2e: setup $(SAM_VENV)/.installed $(EMULATOR_VENV)/.installed ## sam deploy into an emulator of AWS, and the end-to-end suite against that stack
 	$(BIN)/pytest -m needs_emulator tests/emulator
