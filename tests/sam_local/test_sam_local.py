@@ -15,8 +15,8 @@ import pytest
 
 from sift_client.client import Sift
 from sift_client.local import LocalStack
-from tests.e2e.service import ENDS
 from tests.build.built import ROOT
+from tests.e2e.service import ENDS
 from tests.sam_local.expected import STATUSES, find_fault
 from tests.template.document import functions, load
 
