@@ -5,6 +5,7 @@ SIFT_KEY    a key of scope fetch, for a caller that nobody uses meanwhile
 SIFT_SITE   the sample site, at an address that the service may fetch (its GuardAllow)
 SIFT_SECOND_KEY  another caller of scope fetch, with the limits jobs_per_caller=1 and targets_per_job=2
 SIFT_ADMIN_KEY   a key of scope admin alone
+SIFT_MODEL       a model that the deployment's gateway serves at /v1/chat/completions; SIFT_KEY needs inference then
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ def _open(key: str | None) -> Iterator[Service]:
         opened.close()
 
 
-def _key(name: str) -> str:
+def _optional(name: str) -> str:
     found = os.environ.get(name)
     if not found:
-        pytest.skip(f"the test needs another key, in {name}: see tests/e2e/conftest.py")
+        pytest.skip(f"the test needs {name}: see tests/e2e/conftest.py")
     return found
 
 
@@ -51,19 +52,25 @@ def service() -> Iterator[Service]:
 @pytest.fixture
 def second() -> Iterator[Service]:
     """The service with the key of another caller, who has small limits."""
-    yield from _open(_key("SIFT_SECOND_KEY"))
+    yield from _open(_optional("SIFT_SECOND_KEY"))
 
 
 @pytest.fixture
 def admin() -> Iterator[Service]:
     """The service with a key that reads everything and changes nothing."""
-    yield from _open(_key("SIFT_ADMIN_KEY"))
+    yield from _open(_optional("SIFT_ADMIN_KEY"))
 
 
 @pytest.fixture
 def stranger() -> Iterator[Service]:
     """The service without any key."""
     yield from _open(None)
+
+
+@pytest.fixture
+def model() -> str:
+    """A model of the deployment's gateway."""
+    return _optional("SIFT_MODEL")
 
 
 @pytest.fixture

@@ -29,11 +29,11 @@ def make_keys(dynamodb: Any, table: str) -> dict[str, str]:
     """The three keys that the suite wants, as variables of its environment."""
     keys = KeyService(DynamoStore(dynamodb, table), SystemClock())
 
-    def make(actor: str, scope: str, limits: dict[str, int] | None = None) -> str:
-        return asyncio.run(keys.create(tenant="e2e", actor=actor, scopes=[scope], limits=limits))
+    def make(actor: str, *scopes: str, limits: dict[str, int] | None = None) -> str:
+        return asyncio.run(keys.create(tenant="e2e", actor=actor, scopes=list(scopes), limits=limits))
 
     return {
-        "SIFT_KEY": make("first", "fetch"),
-        "SIFT_SECOND_KEY": make("second", "fetch", {"jobs_per_caller": 1, "targets_per_job": 2}),
+        "SIFT_KEY": make("first", "fetch", "inference"),
+        "SIFT_SECOND_KEY": make("second", "fetch", limits={"jobs_per_caller": 1, "targets_per_job": 2}),
         "SIFT_ADMIN_KEY": make("admin", "admin"),
     }

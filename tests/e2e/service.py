@@ -88,6 +88,12 @@ class Service:
         self._remember(answer)
         return answer
 
+    def ask(self, requests: list[Json], **fields: Any) -> Answer:
+        """Submit requests to the model gateway; the job is remembered as well."""
+        answer = self.call("POST /v1/jobs", body={"requests": requests, **fields})
+        self._remember(answer)
+        return answer
+
     def retry(self, job_id: str) -> Answer:
         """Retry a job; the new one is remembered as well."""
         answer = self.call("POST /v1/jobs/{id}/retry", id=job_id)

@@ -12,6 +12,7 @@ from tests.build.built import HOST_ARCHITECTURE, ROOT, Build
 from tests.build.conftest import build, build_environment, sam
 from tests.emulator.emulator import CREDENTIALS, REGION, Emulator
 from tests.emulator.mending import Deployment, mend
+from tests.integration.upstream.stub import StubGateway
 
 __all__ = ["build", "build_environment", "sam"]  # fixtures
 
@@ -34,14 +35,22 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture(scope="session")
+def gateway() -> Iterator[StubGateway]:
+    running = StubGateway()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
 def deployment(
-    emulator: Emulator, site: Site, sam: Callable[..., Any], build: Callable[[str], Build],
+    emulator: Emulator,
+    gateway: StubGateway, site: Site, sam: Callable[..., Any], build: Callable[[str], Build],
     build_environment: dict[str, str],
 ) -> Deployment:  # fmt: skip
     """`sam deploy` as a user types it, then what the emulator leaves out. Its functions run on this machine."""
     made = build(HOST_ARCHITECTURE)
     # Few workers: each is a process of its own here.
-    parameters = {"GuardAllow": site.url.removeprefix("http://"), "FetchConcurrency": "2"}
+    parameters = {"GuardAllow": site.url.removeprefix("http://"), "FetchConcurrency": "2", "GatewayUrl": gateway.url()}
     build_environment |= {**CREDENTIALS, "AWS_DEFAULT_REGION": REGION, "AWS_ENDPOINT_URL": emulator.url}
     sam(
         "deploy", "--no-confirm-changeset", "--no-progressbar", "--parameter-overrides",

@@ -113,6 +113,7 @@ def test_the_deployed_stack_passes_the_end_to_end_suite(
         # The name in the output does not resolve on every machine; this is the same address as a path.
         "SIFT_URL": f"{emulator.url}/_aws/execute-api/{api[1]}/$default",
         "SIFT_SITE": site.url,
+            "SIFT_MODEL": "small",
         **make_keys(emulator.client("dynamodb"), outputs["TableName"]),
     })  # fmt: skip
     with capsys.disabled():
