@@ -19,7 +19,7 @@ URLS ?=
 .PHONY: help setup run test check checkov build-test sam-local e2e openapi pins engine litellm clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: $(VENV)/.installed ## the environment that everything else runs in
 

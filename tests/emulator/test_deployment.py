@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
+from sift_client.cli import main
 from sift_client.site import Site
 from tests.e2e.running import make_keys, run_suite
 from tests.emulator.conftest import STACK
-from tests.emulator.emulator import Emulator
+from tests.emulator.emulator import CREDENTIALS, REGION, Emulator
 from tests.emulator.mending import ASYNCHRONOUS, Deployment, mapping_numbers, queue_events, queue_name
 from tests.template.document import resources
 
 pytestmark = [pytest.mark.needs_emulator, pytest.mark.timeout(1800)]
+
+PATIENCE_S = 600.0
 
 
 def _outputs(emulator: Emulator) -> dict[str, str]:
@@ -119,3 +123,29 @@ def test_the_deployed_stack_passes_the_end_to_end_suite(
     with capsys.disabled():
         print("\n" + ran.stdout)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_the_sweeper_removes_what_was_deleted(deployment: Deployment, emulator: Emulator) -> None:
+    """Its schedule starts it each minute; the suite above has deleted every job that it made."""
+    outputs = _outputs(emulator)
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        items = emulator.client("dynamodb").scan(TableName=outputs["TableName"])["Items"]
+        kept = emulator.client("s3").list_objects_v2(Bucket=outputs["BucketName"], Prefix="jobs/")["KeyCount"]
+        left = [item["pk"]["S"] for item in items if item["pk"]["S"].startswith("JOB#")]
+        if not left and not kept:
+            return
+        assert time.monotonic() < deadline, (left, kept)
+        time.sleep(2)
+
+
+def test_it_is_taken_down_in_one_command(
+    deployment: Deployment, emulator: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**CREDENTIALS, "AWS_DEFAULT_REGION": REGION, "AWS_ENDPOINT_URL": emulator.url}.items():
+        monkeypatch.setenv(name, value)
+    outputs = _outputs(emulator)
+    assert main(["teardown", "--stack", STACK, "--yes"]) == 0
+    assert emulator.client("lambda").list_functions()["Functions"] == []
+    assert outputs["TableName"] not in emulator.client("dynamodb").list_tables()["TableNames"]
+    assert outputs["BucketName"] not in [row["Name"] for row in emulator.client("s3").list_buckets()["Buckets"]]
