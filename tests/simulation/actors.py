@@ -12,6 +12,7 @@ from sift.services.advance import Advancer
 from sift.services.control import Controller
 from sift.services.fetching import FetchRunner
 from sift.services.inferring import InferenceRunner
+from sift.services.notices import Notices
 from sift.services.purge import Purger
 from sift.services.read import Reader
 from sift.services.retry import Retrier
@@ -66,6 +67,7 @@ class WorkerProcess(Process):
         runner: Runner = FetchRunner(world.site.fetch_for(self), blobs, self)
         if kind == "inference":
             runner = InferenceRunner(world.site.gateway_for(self), store, blobs, self, REQUEST_SECONDS)
+        notices = Notices(self.port("notices", backend.notices), self)
         self.worker = FrankWorker(
             world,
             self,
@@ -73,10 +75,11 @@ class WorkerProcess(Process):
             queue=queue,
             dead_letters=self.port("dead_letters", backend.dead_letters),
             clock=self,
-            advancer=Advancer(store, queue, blobs, bus, self),
+            advancer=Advancer(store, queue, blobs, bus, self, notices),
             runner=runner,
             lease_seconds=world.scenario.lease,
             random_source=world.rng,
+            notices=notices,
         )
 
     async def run(self, batch: list[Received]) -> list[str]:
@@ -99,7 +102,7 @@ class SweeperProcess(Process):
             store,
             queue,
             self,
-            Advancer(store, queues, blobs, bus, self),
+            Advancer(store, queues, blobs, bus, self, Notices(self.port("notices", backend.notices), self)),
             Purger(store, blobs, self),
             visibility_seconds=VISIBILITY_SECONDS,
             others={"inference": asks},
@@ -120,7 +123,7 @@ class ApiProcess(Process):
         store, queue = self.port("store", backend.store), self.port("queue", backend.queue)
         blobs, bus = self.port("blobs", backend.blobs), self.port("bus", backend.bus)
         queues = KindQueues({"fetch": queue, "inference": self.port("queue", backend.asks)})
-        advancer = Advancer(store, queues, blobs, bus, self)
+        advancer = Advancer(store, queues, blobs, bus, self, Notices(self.port("notices", backend.notices), self))
         self.submitter = Submitter(store, queues, blobs, self, terms)
         self.reader = Reader(store, advancer, self)
         self.controller = Controller(self.reader, advancer, store, self)

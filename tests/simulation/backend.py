@@ -17,6 +17,7 @@ from sift.store.memory import MemoryStore
 from sift.store.ports import Segment, Spec, Submission
 
 VISIBILITY_SECONDS = 540
+NOTIFY_VISIBILITY_SECONDS = 180
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -36,6 +37,8 @@ class MemoryBackend:
         self.queue: Any = MemoryQueue(clock, VISIBILITY_SECONDS)
         self.asks: Any = MemoryQueue(clock, VISIBILITY_SECONDS)  # requests to the model gateway
         self.dead_letters: Any = self.queue
+        self.notices = MemoryQueue(clock, NOTIFY_VISIBILITY_SECONDS)
+        self.given_up = MemoryQueue(clock)
         self.blobs: Any = MemoryBlobs()
         self.bus: Any = MemoryBus()
         self._ahead: dict[str, list[Segment]] = {}
@@ -61,7 +64,7 @@ class MemoryBackend:
             {receipt: (m.visible_at, m.receives) for receipt, m in queue.waiting.items()}
             for queue in (self.queue, self.asks)
         ]
-        return tables, listed, queue, set(self.blobs.blobs), len(self.bus.published)
+        return tables, listed, queue, set(self.blobs.blobs), len(self.bus.published), set(self.notices.waiting)
 
     def urls_of(self, submission: Submission) -> tuple[str, ...]:
         """The targets of a job that was just committed."""

@@ -80,7 +80,7 @@ class LocalStack:
             self._cloud.provision(self._blueprint)
             saved = load_state(self._state, self._cloud, self._blueprint) if self._state else None
             self._make_functions()
-            self._deferral = Deferral(retry_speed)
+            self._deferral = Deferral(retry_speed, self._send_to_target)
             self._schedules = Schedules(self._blueprint.schedules, self._account, self._fire, schedule_speed)
             self._mappings = self._make_mappings()
             self._connect()
@@ -207,6 +207,9 @@ class LocalStack:
         for rule in self._blueprint.rules:
             for arn, _ in rule.targets:
                 self._check_target(rule.name, arn)
+        for function in self._functions.values():
+            if function.spec.on_failure is not None:
+                self._check_target(function.spec.logical_id, function.spec.on_failure)
         gate = self._cloud.gate
         gate.on_events = buses.deliver
         gate.on_queue_change = self._wake_mappings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 import string
@@ -12,12 +13,22 @@ from typing import Any
 import pytest
 
 from sift import aws
+from sift.clock import SystemClock
+from sift.content.poster import Posted
 from sift.errors import TargetBusy, TargetFailed
+from sift.loglines import Failed
 from sift.services.sweep import QUIET_MS
+from sift.services.webhook_secrets import WebhookSecrets
 from sift.store import keys, requests
 from sift.targets import Content, FetchOptions
-from tests.integration.api.stage import Stage
-from tests.integration.api.test_functions import fetch_function, later, sweep_function
+from tests.integration.api.stage import Stage, read_event
+from tests.integration.api.test_functions import (
+    fetch_function,
+    fire_event,
+    later,
+    notify_function,
+    sweep_function,
+)
 from tests.integration.api.test_inference_function import inference_function
 from tests.integration.api.test_inference_function import submit as submit_requests
 from tests.integration.upstream.stub import StubGateway
@@ -52,6 +63,10 @@ NOT_CALLED = {
     ("InferenceFunction", ("sqs:GetQueueAttributes", "InferenceQueue")): "the mapping asks with this role",
     ("InferenceFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
     ("FetchNowFunction", ("s3:GetObject", "ContentBucket")): "a presigned link has the rights of its maker",
+    ("NotifyFunction", ("sqs:ReceiveMessage", "NotifyQueue")): "the mapping polls with this role",
+    ("NotifyFunction", ("sqs:DeleteMessage", "NotifyQueue")): "the mapping deletes with this role",
+    ("NotifyFunction", ("sqs:GetQueueAttributes", "NotifyQueue")): "the mapping asks with this role",
+    ("ScheduleFunction", ("sqs:SendMessage", "ScheduleDeadLetterQueue")): "Lambda sends what failed with this role",
     ("ApiFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
     ("FetchFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
 }
@@ -113,6 +128,8 @@ class Recorder:
             environ["FETCH_DEAD_LETTER_QUEUE_URL"]: "FetchDeadLetterQueue",
             environ["INFERENCE_QUEUE_URL"]: "InferenceQueue",
             environ["INFERENCE_DEAD_LETTER_QUEUE_URL"]: "InferenceDeadLetterQueue",
+            environ["NOTIFY_QUEUE_URL"]: "NotifyQueue",
+            environ["NOTIFY_DEAD_LETTER_QUEUE_URL"]: "NotifyDeadLetterQueue",
             environ["EVENT_BUS_NAME"]: "EventBus",
         }
         call = aws.call
@@ -180,8 +197,18 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
                 raise answer
             return answer
 
+    class Poster:
+        def __init__(self, *parts: Any) -> None:
+            pass
+
+        async def post(self, url: str, headers: Any, body: bytes, deadline_s: float) -> Posted:
+            return Posted(500)
+
     monkeypatch.setattr("sift.content.pipeline.Pipeline", Pipeline)
+    monkeypatch.setattr("sift.content.poster.GuardedPoster", Poster)
     stage.key = stage.new_key("large", limits={"targets_per_job": 9_000, "jobs_per_caller": 9})
+    asyncio.run(WebhookSecrets(stage.store, SystemClock()).renew("acme", "large"))
+    hook = {"url": "https://example.com/", "events": ["target.done", "target.failed", "job.ended"]}
 
     def ask(method: str, path: str, status: int, body: Any = None) -> Any:
         with recorder.running("ApiFunction"):
@@ -205,8 +232,8 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
         with recorder.running("SweepFunction"):
             sweep_function(stage)
 
-    mixed = submit(good, busy)
-    failed = submit(bad)
+    mixed = submit(good, busy, webhook=hook)
+    failed = submit(bad, webhook=hook)
     cut = submit(*long, window=2)
     stage.deployment.client("sqs").send_message(QueueUrl=stage.queue_url, MessageBody="not a target message")
     work()
@@ -225,6 +252,26 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
     stage.deployment.client("dynamodb").update_item(TableName=stage.table, **due)
     later(monkeypatch, QUIET_MS)
     sweep()
+    stage.deployment.client("sqs").send_message(QueueUrl=stage.notify_url, MessageBody="not a notice")
+    with recorder.running("NotifyFunction"):
+        notify_function(stage)
+    fire(stage, recorder, monkeypatch, long)
+
+
+def fire(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, long: list[str]) -> None:
+    """Events of every size, the last of them over the cap of its caller."""
+    limits = {"targets_per_job": 9_000, "jobs_per_caller": 2}
+    monkeypatch.setenv("EVENT_KEY_ID", stage.new_key("timer", events=True, limits=limits).split("_")[1])
+    many = [f"https://example.com/{number}" for number in range(8_100)]
+    with recorder.running("ScheduleFunction"):
+        for number, urls in enumerate((long, many, many[:1])):
+            event = read_event("schedule-batch") | {"id": str(number)}
+            event["detail"] = {"targets": [{"url": url} for url in urls]}
+            if number < 2:
+                fire_event(stage, event)
+                continue
+            with pytest.raises(Failed, match="caller_busy"):
+                fire_event(stage, event)
 
 
 def infer(stage: Stage, recorder: Recorder) -> None:

@@ -23,6 +23,7 @@ from sift.services.control import Controller
 from sift.services.fetching import FetchRunner
 from sift.services.inferring import InferenceRunner
 from sift.services.keys import KeyService
+from sift.services.notices import Notices
 from sift.services.purge import Purger
 from sift.services.read import Reader
 from sift.services.retry import Retrier
@@ -126,6 +127,7 @@ class World:
         self.queue = MemoryQueue(self.clock, VISIBILITY_SECONDS)
         self.requests = MemoryQueue(self.clock, 10 * VISIBILITY_SECONDS)
         self.gateway = FakeGateway(self.clock)
+        self.notices = MemoryQueue(self.clock, 180)
         self.blobs = MemoryBlobs()
         self.bus = MemoryBus()
         self.site = Site()
@@ -141,9 +143,10 @@ class World:
         self.life = life = Life(plan)
         store, queue = life.wrap("store", self.store), life.wrap("queue", self.queue)
         blobs, bus = life.wrap("blobs", self.blobs), life.wrap("bus", self.bus)
+        notices = Notices(life.wrap("notices", self.notices), self.clock)
         requests = life.wrap("requests", self.requests)
         queues = KindQueues({"fetch": queue, "inference": requests})
-        self.advancer = Advancer(store, queues, blobs, bus, self.clock)
+        self.advancer = Advancer(store, queues, blobs, bus, self.clock, notices)
         self.submitter = Submitter(store, queues, blobs, self.clock, self.terms)
         self.reader = Reader(store, self.advancer, self.clock)
         self.controller = Controller(self.reader, self.advancer, store, self.clock)
@@ -172,11 +175,12 @@ class World:
 
     def _make(self, life: Life, queue: Any, runner: Runner) -> Worker:
         store, blobs = life.wrap("store", self.store), life.wrap("blobs", self.blobs)
-        advancer = Advancer(store, queue, blobs, life.wrap("bus", self.bus), self.clock)
+        notices = Notices(life.wrap("notices", self.notices), self.clock)
+        advancer = Advancer(store, queue, blobs, life.wrap("bus", self.bus), self.clock, notices)
         return Worker(
             store=store, queue=queue, dead_letters=life.wrap("dead", self.queue), clock=self.clock,
             advancer=advancer, runner=runner, lease_seconds=LEASE_SECONDS,
-            random_source=random.Random(next(self._seeds)),
+            random_source=random.Random(next(self._seeds)), notices=notices,
         )  # fmt: skip
 
     # what a user does
@@ -253,7 +257,15 @@ class World:
         """Everything that is kept, to compare."""
         kept = dict(vars(self.store))
         return copy.deepcopy(
-            (kept, self.queue.waiting, self.requests.waiting, self.queue.buried, self.blobs.blobs, self.bus.published)
+            (
+                kept,
+                self.queue.waiting,
+                self.requests.waiting,
+                self.notices.waiting,
+                self.queue.buried,
+                self.blobs.blobs,
+                self.bus.published,
+            )
         )
 
     def check(self, job_id: str, statuses: Sequence[str] | None = None) -> None:

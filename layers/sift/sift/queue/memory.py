@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sift.clock import Clock
-from sift.messages import Message
+from sift.queue.ports import Sendable
 
 
 @dataclass
@@ -28,7 +28,7 @@ class MemoryQueue:
         self.waiting: dict[str, Waiting] = {}
         self.buried: list[tuple[str, str]] = []
 
-    async def send(self, messages: Sequence[Message]) -> int:
+    async def send(self, messages: Sequence[Sendable]) -> int:
         for message in messages:
             self.add(message.encode())
         return len(messages)

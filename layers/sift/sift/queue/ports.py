@@ -6,6 +6,24 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from sift.messages import Message
+from sift.notices import Notice
+
+
+class Sendable(Protocol):
+    """What a queue takes, whatever it is for: it says of which job it is, and what its body is."""
+
+    @property
+    def job_id(self) -> str: ...
+
+    def encode(self) -> str: ...
+
+
+class NoticeSender(Protocol):
+    """Where notices are sent. Raises Unavailable when the queue does not answer."""
+
+    async def send(self, messages: Sequence[Notice]) -> int:
+        """Send all; returns how many were accepted."""
+        ...
 
 
 class Sender(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from sift import aws
-from sift.messages import Message
+from sift.queue.ports import Sendable
 
 #: SendMessageBatch takes up to 10 messages and 1 MiB in all (SQS quotas); less, to leave room for attributes.
 BATCH = 10
@@ -35,7 +35,7 @@ class SqsQueue:
         self._client = client
         self._url = url
 
-    async def send(self, messages: Sequence[Message]) -> int:
+    async def send(self, messages: Sequence[Sendable]) -> int:
         accepted = 0
         for batch in _batches(messages):
             entries = [
@@ -77,7 +77,7 @@ class SqsDeadLetters:
         await aws.call(self._client.send_message, QueueUrl=self._url, MessageBody=body, MessageAttributes=attribute)
 
 
-def _batches(messages: Sequence[Message]) -> Iterator[list[tuple[str, str]]]:
+def _batches(messages: Sequence[Sendable]) -> Iterator[list[tuple[str, str]]]:
     """Job id and body of each message, in groups that one request can carry."""
     batch: list[tuple[str, str]] = []
     size = 0

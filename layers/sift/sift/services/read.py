@@ -13,6 +13,7 @@ from sift.identity import Identity
 from sift.jobs import ENDED, SEGMENT, Meta, State
 from sift.services.advance import Advancer
 from sift.store.ports import AnySpec, Outcome, Spec, Store
+from sift.webhooks import Delivery
 
 #: How often a held status read looks again, in seconds.
 POLL_SECONDS = 0.5
@@ -90,6 +91,11 @@ class Reader:
                 "Check the id; an ended job is kept until its expires_at.",
             )
         return found
+
+    async def deliveries(self, metas: Sequence[Meta]) -> Mapping[str, Delivery]:
+        """How the posts of these jobs go, by job id; a read for those that have a webhook, and none without any."""
+        wanted = [meta.job_id for meta in metas if meta.webhook is not None]
+        return await self._store.get_deliveries(wanted) if wanted else {}
 
     async def jobs(
         self,

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 from sift.identity import KeyRecord
 from sift.jobs import Flight, Meta, State, Status
+from sift.webhooks import Delivery, Secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +267,21 @@ class Store(Protocol):
 
     async def forget_live(self, job_id: str, *, caller: str | None = None, shard: int | None = None) -> None:
         """Free a slot of a job whose items are gone; never called for a live one."""
+        ...
+
+    # webhooks
+    async def note_delivery(self, job_id: str, delivery: Delivery, expires_at: int | None) -> None:
+        """Say how the job's posts go; `failed` stays."""
+        ...
+
+    async def get_deliveries(self, job_ids: Sequence[str]) -> Mapping[str, Delivery]:
+        """How the posts of these jobs go, where anything has been said of it."""
+        ...
+
+    async def get_secrets(self, caller: str) -> Secrets | None: ...
+
+    async def put_secrets(self, caller: str, secrets: Secrets, seen: Secrets | None) -> bool:
+        """Store them when those that are there are still the ones that were seen; else False."""
         ...
 
     # keys
