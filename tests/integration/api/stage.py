@@ -37,7 +37,7 @@ from sift_client.local.planner import make_blueprint
 ROOT = Path(__file__).parents[3]
 #: A Lambda answer may have this many bytes (Lambda quotas: invocation payload, synchronous).
 LAMBDA_BYTES = 6_291_556
-FOLDERS = ("api", "fetch", "fetch_now", "sweep", "schedule", "notify")
+FOLDERS = ("api", "fetch", "fetch_now", "inference", "sweep", "schedule", "notify")
 _numbers = itertools.count()
 
 

@@ -207,7 +207,8 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("sift.content.pipeline.Pipeline", Pipeline)
     monkeypatch.setattr("sift.content.poster.GuardedPoster", Poster)
     stage.key = stage.new_key("large", limits={"targets_per_job": 9_000, "jobs_per_caller": 9})
-    asyncio.run(WebhookSecrets(stage.store, SystemClock()).renew("acme", "large"))
+    for actor in ("large", "ann"):
+        asyncio.run(WebhookSecrets(stage.store, SystemClock()).renew("acme", actor))
     hook = {"url": "https://example.com/", "events": ["target.done", "target.failed", "job.ended"]}
 
     def ask(method: str, path: str, status: int, body: Any = None) -> Any:
@@ -260,25 +261,25 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
 
 def fire(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, long: list[str]) -> None:
     """Events of every size, the last of them over the cap of its caller."""
-    limits = {"targets_per_job": 9_000, "jobs_per_caller": 2}
-    monkeypatch.setenv("EVENT_KEY_ID", stage.new_key("timer", events=True, limits=limits).split("_")[1])
+    limits = {"targets_per_job": 9_000, "jobs_per_caller": 3}
+    key = stage.new_key("timer", events=True, limits=limits, scopes=("fetch", "inference"))
+    monkeypatch.setenv("EVENT_KEY_ID", key.split("_")[1])
     many = [f"https://example.com/{number}" for number in range(8_100)]
     with recorder.running("ScheduleFunction"):
-        for number, urls in enumerate((long, many, many[:1])):
-            event = read_event("schedule-batch") | {"id": str(number)}
-            event["detail"] = {"targets": [{"url": url} for url in urls]}
-            if number < 2:
-                fire_event(stage, event)
-                continue
-            with pytest.raises(Failed, match="caller_busy"):
-                fire_event(stage, event)
+        batches: list[dict[str, Any]] = [{"targets": [{"url": url} for url in urls]} for urls in (long, many)]
+        batches.append({"requests": [{"path": "/v1/chat/completions", "body": {}}]})
+        for number, batch in enumerate(batches):
+            fire_event(stage, read_event("schedule-batch") | {"id": str(number), "detail": batch})
+        with pytest.raises(Failed, match="caller_busy"):
+            fire_event(stage, read_event("schedule-batch"))
 
 
 def infer(stage: Stage, recorder: Recorder) -> None:
     """Requests that are answered at length, that have to wait, and that are sent out from the bucket."""
     with recorder.running("ApiFunction"):
         long = ["x" * 40_000] * 3  # bodies of this size are kept in the bucket
-        cut = submit_requests({"size": 1_000_000}, *({"body": text} for text in long), window=2)
+        hook = {"url": "https://example.com/", "events": ["job.ended"], "headers": {}, "metadata": {}}
+        cut = submit_requests({"size": 1_000_000}, *({"body": text} for text in long), window=2, webhook=hook)
         submit_requests({"status": 429})
         submit_requests({"status": 404})  # it fails, and no longer stands for the same work
     stage.deployment.client("sqs").send_message(QueueUrl=stage.inference_url, MessageBody="not a target message")
