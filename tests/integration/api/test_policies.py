@@ -267,7 +267,7 @@ def fire(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, long
     many = [f"https://example.com/{number}" for number in range(8_100)]
     with recorder.running("ScheduleFunction"):
         batches: list[dict[str, Any]] = [{"targets": [{"url": url} for url in urls]} for urls in (long, many)]
-        batches.append({"requests": [{"path": "/v1/chat/completions", "body": {}}]})
+        batches.append({"requests": [{"path": "/v1/chat/completions", "model": "small", "body": {"n": 1}}]})
         for number, batch in enumerate(batches):
             fire_event(stage, read_event("schedule-batch") | {"id": str(number), "detail": batch})
         with pytest.raises(Failed, match="caller_busy"):
