@@ -6,25 +6,28 @@ BIN := $(VENV)/bin
 SAM_VENV := .venv-sam
 CHECKOV_VENV := .venv-checkov
 LITELLM_VENV := .venv-litellm
+EMULATOR_VENV := .venv-emulator
 LAYER_PINS := layers/runtime/requirements.txt layers/content/requirements.txt
 PINS := $(LAYER_PINS) requirements-dev.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
 # Two workers: more win nothing on the two cores of a small machine.
 WORKERS ?= 2
+# Lambda's own version, for what must run on it; with pyenv, its shim needs PYENV_VERSION=3.13.x beside it.
+PYTHON_LAMBDA ?= python3.13
 URLS ?=
 
-.PHONY: help setup run test check checkov build-test openapi pins engine litellm clean
+.PHONY: help setup run test check checkov build-test sam-local e2e openapi pins engine litellm clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: $(VENV)/.installed ## the environment that everything else runs in
 
 run: setup ## start the local stack, submit a batch (URLS="https://a https://b", or the built-in site) and show it
 	$(BIN)/sift demo $(URLS)
 
-test: setup ## all tests but those that need the SAM CLI
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not needs_sam"
+test: setup ## all tests but those that need the SAM CLI, Docker or an emulator
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not needs_sam and not needs_containers and not needs_emulator"
 
 check: setup ## lint, format, types, template rules (cfn-lint among them), docs in step with the code
 	$(BIN)/ruff check .
@@ -39,13 +42,19 @@ checkov: $(CHECKOV_VENV)/.installed ## the template against the security rules o
 build-test: setup $(SAM_VENV)/.installed ## sam validate, sam build, and each built function imported on its own
 	$(BIN)/pytest -m needs_sam tests/build
 
+sam-local: setup $(SAM_VENV)/.installed ## every event through sam local invoke, a job through sam local start-api (needs Docker; SAM_LOCAL_FLAGS for sam local)
+	$(BIN)/pytest -m needs_containers tests/sam_local
+
+e2e: setup $(SAM_VENV)/.installed $(EMULATOR_VENV)/.installed ## sam deploy into an emulator of AWS, and the end-to-end suite against that stack
+	$(BIN)/pytest -m needs_emulator tests/emulator
+
 openapi: setup ## write docs/openapi.json from the code
 	$(BIN)/python -m sift.api.openapi > docs/openapi.json.new
 	mv docs/openapi.json.new docs/openapi.json
 
 # A package stays at its pinned version until `make pins UPGRADE=--upgrade`. What the layers pin on every
 # machine is left out of requirements-dev.txt: the files are installed together.
-COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(UPGRADE) \
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version $(or $(1),3.11) --generate-hashes $(UPGRADE) \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make pins"
 pins: setup ## write requirements*.txt from requirements*.in
 	$(COMPILE) layers/runtime/requirements.in -o layers/runtime/requirements.txt
@@ -55,6 +64,7 @@ pins: setup ## write requirements*.txt from requirements*.in
 	$(COMPILE) requirements-sam.in -o requirements-sam.txt
 	$(COMPILE) requirements-checkov.in -o requirements-checkov.txt
 	$(COMPILE) requirements-litellm.in -o requirements-litellm.txt
+	$(call COMPILE,3.13) requirements-emulator.in -o requirements-emulator.txt
 
 # 57 MB under a licence of its own: it is fetched, never committed. A JDK of 17 or newer runs it.
 ENGINE := amplify-dynamodb-simulator
@@ -75,7 +85,7 @@ engine: .engine/DynamoDBLocal.jar ## DynamoDB Local (needs npm and a JDK): the t
 litellm: $(LITELLM_VENV)/.installed ## LiteLLM, a real model gateway (600 MB): what sends requests to one is then tested with it too
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(SAM_VENV) $(CHECKOV_VENV) $(LITELLM_VENV) .aws-sam .sift .engine out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(SAM_VENV) $(CHECKOV_VENV) $(EMULATOR_VENV) $(LITELLM_VENV) .aws-sam .sift .engine out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- stamps: an environment is touched only when what it is made from has changed ---
@@ -93,7 +103,8 @@ $(VENV)/.installed: $(VENV)/.packages pyproject.toml
 	@touch $@
 
 # No resolving: older releases of pip miss a pin whose package is asked for with extras; the check makes up for it.
-$(SAM_VENV)/.installed $(CHECKOV_VENV)/.installed $(LITELLM_VENV)/.installed: $(VENV)-%/.installed: requirements-%.txt
+$(EMULATOR_VENV)/.installed: PYTHON := $(PYTHON_LAMBDA)
+$(SAM_VENV)/.installed $(CHECKOV_VENV)/.installed $(LITELLM_VENV)/.installed $(EMULATOR_VENV)/.installed: $(VENV)-%/.installed: requirements-%.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python $(INSTALL) --require-hashes --no-deps -r $<
 	$(@D)/bin/python -m pip check

@@ -11,6 +11,7 @@ import pytest
 # What a test's id starts with (a regular expression), and why it may be skipped in CI.
 EXPECTED_SKIPS: dict[str, str] = {
     r"tests/contract/test_\w+\.py::test_\w+\[engine[]-]": "DynamoDB Local may not be committed; `make engine` gets it",
+    r"tests/e2e/": "tests/integration/client/test_end_to_end.py runs them against a local stack",
 }
 
 UNEXPECTED = pytest.StashKey[dict[str, str]]()

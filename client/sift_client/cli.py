@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, get_args
 
-from sift_client import commands, keys
+from sift_client import commands, keys, teardown
 from sift_client.commands import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_TROUBLE, EXIT_USAGE
 from sift_client.connection import STATE_FILE
 from sift_client.errors import SiftApiError, SiftClientError
@@ -118,6 +118,10 @@ def make_parser(*, with_local: bool = True) -> argparse.ArgumentParser:
     _add_job(delete)
 
     keys.add_arguments(subparsers.add_parser("keys", help="make, list and revoke API keys, as their operator"))
+
+    removal = subparsers.add_parser("teardown", help="delete a deployed stack and all that it stored")
+    teardown.add_arguments(removal)
+    removal.set_defaults(run=teardown.run_teardown)
 
     local = subparsers.add_parser("local", help="run the whole service on this machine")
     if with_local:

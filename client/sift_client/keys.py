@@ -1,4 +1,4 @@
-"""`sift keys`: make, list and revoke API keys, with the rights of whoever may write the table.
+"""`sift keys`: API keys and webhook secrets, with the rights of whoever may write the table.
 
 There is no route for it: a key can't make keys. sift's own key service does the work, so nothing is known twice.
 """
@@ -24,6 +24,7 @@ from sift_client.tables import align, clean
 if TYPE_CHECKING:
     from sift.identity import KeyRecord
     from sift.services.keys import KeyService
+    from sift.store.dynamo import DynamoStore
 
 T = TypeVar("T")
 
@@ -32,12 +33,14 @@ TABLE_OUTPUT = "TableName"
 _DAY_SECONDS = 86_400
 #: A key lasts for a hundred years at most, or for ever.
 MOST_DAYS = 36_500
+#: Two secrets of a caller sign for a month at most.
+MOST_HOURS = 720
 _KEY_OR_ID = re.compile(r"([0-9a-f]{12})$|sift_([0-9a-f]{12})_")
 _HEADINGS = ("key id", "tenant", "actor", "scopes", "class", "created", "expires", "revoked")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the three commands and their options to a parser."""
+    """Adds the commands and their options to a parser."""
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     create = commands.add_parser("create", help="make a key and show it, this once")
@@ -57,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument("--application", help="the program that gets it, kept with its jobs")
     create.add_argument("--allow-model", action="append", metavar="MODEL", help="only these models")
     create.add_argument("--deny-model", action="append", default=[], metavar="MODEL", help="not these models")
+    create.add_argument(
+        "--events", action="store_true", help="events and schedules may submit with it (EventKeyId takes its id)"
+    )
     _add_table(create)
     create.set_defaults(run=run_create)
 
@@ -68,6 +74,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     revoke.add_argument("key_id", metavar="ID", help="the part of the key between the underscores, or the key")
     _add_table(revoke)
     revoke.set_defaults(run=run_revoke)
+
+    secret = commands.add_parser("webhook-secret", help="make the secret that signs a caller's webhooks, or the next")
+    secret.add_argument("--tenant", required=True, help="of the caller")
+    secret.add_argument("--actor", required=True, help="of the caller")
+    secret.add_argument(
+        "--overlap", type=_hours, default=24, metavar="HOURS",
+        help=f"the one before signs as well for so long, 0 to {MOST_HOURS} (default: 24)",
+    )  # fmt: skip
+    _add_table(secret)
+    secret.set_defaults(run=run_webhook_secret)
 
 
 def run_create(args: argparse.Namespace) -> int:
@@ -89,6 +105,7 @@ def run_create(args: argparse.Namespace) -> int:
                 application=args.application,
                 allowed_models=args.allow_model,
                 denied_models=args.deny_model,
+                events=args.events,
             )
         )
     except ValueError as error:
@@ -130,12 +147,36 @@ def run_revoke(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
+def run_webhook_secret(args: argparse.Namespace) -> int:
+    """Print the secret, this once; webhooks are signed with it from now on."""
+    from sift.clock import SystemClock
+    from sift.services.webhook_secrets import WebhookSecrets
+
+    service = WebhookSecrets(_open_store(args), SystemClock())
+    try:
+        secret = _run(service.renew(args.tenant, args.actor, args.overlap * 3600))
+    except ValueError as error:
+        raise Usage(str(error)) from None
+    if args.json:
+        print(json.dumps({"tenant": args.tenant, "actor": args.actor, "secret": secret}, indent=2))
+    else:
+        print(secret)
+        print(f"Give it to the receiver. One before it signs for {args.overlap} more hours.", file=sys.stderr)
+    return EXIT_DONE
+
+
 def _add_table(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--table", help="the deployment's table (default: SIFT_TABLE)")
     where.add_argument("--stack", help="the deployment's CloudFormation stack, whose outputs name the table")
     where.add_argument("--local", action="store_true", help="the local stack that runs in this folder")
     parser.add_argument("--json", action="store_true", help="print JSON for scripts")
+
+
+def _hours(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text[:9]) > MOST_HOURS:
+        raise argparse.ArgumentTypeError(f"not a number from 0 to {MOST_HOURS}")
+    return int(text)
 
 
 def _days(text: str) -> int:
@@ -166,10 +207,15 @@ def _open(args: argparse.Namespace) -> KeyService:
     """The key service over the table that the options name."""
     from sift.clock import SystemClock
     from sift.services.keys import KeyService
+
+    return KeyService(_open_store(args), SystemClock())
+
+
+def _open_store(args: argparse.Namespace) -> DynamoStore:
     from sift.store.dynamo import DynamoStore
 
     client, table = _find_table(args)
-    return KeyService(DynamoStore(client, table), SystemClock())
+    return DynamoStore(client, table)
 
 
 def _find_table(args: argparse.Namespace) -> tuple[Any, str]:
@@ -248,6 +294,7 @@ def _describe(record: KeyRecord) -> dict[str, Any]:
         "limits": dict(identity.limits),
         "allowed_models": None if models is None else list(models),
         "denied_models": list(identity.denied_models),
+        "events": record.events,
         "created_at": _moment(record.created_at),
         "expires_at": _moment(record.expires_at),
         "revoked_at": _moment(record.revoked_at),

@@ -1,4 +1,4 @@
-"""The sample web site of the repository on loopback: real-looking pages and addresses that misbehave."""
+"""The sample web site of the repository: real-looking pages and addresses that misbehave."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ MEDIA_TYPES = {
 #: Folders whose pages are UTF-8 and say so in the header as well.
 UTF8_FOLDERS = ("articles", "docs", "harbours", "de", "ar", "archive")
 
+LOOPBACK = "127.0.0.1"
 SLOW_S = 2.0
 BUSY_TIMES = 2
 BIGGEST_KB = 32 * 1024
@@ -56,11 +57,11 @@ class _Server(ThreadingHTTPServer):
 class Site:
     """A running site. `url` is its root without a trailing slash; it serves until `close()`."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int, host: str = LOOPBACK) -> None:
         handler = type("Handler", (_Handler,), {"folder": folder, "tries": Counter(), "lock": threading.Lock()})
-        self._server = _Server(("127.0.0.1", port), handler)
+        self._server = _Server((host, port), handler)
         self.port: int = self._server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{host}:{self.port}"
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="site", daemon=True
         )
@@ -81,15 +82,15 @@ class Site:
         self.close()
 
 
-def start_site(port: int = 0, folder: Path | None = None) -> Site:
-    """Serve the site on 127.0.0.1; port 0 takes a free one.
+def start_site(port: int = 0, folder: Path | None = None, host: str = LOOPBACK) -> Site:
+    """Serve the site on an address of this machine; port 0 takes a free one.
 
     Raises `SiftClientError` when the pages are not there (they live in the repository, not in a wheel) or the
     port is taken.
     """
     folder = folder.resolve() if folder else find_site()
     try:
-        return Site(folder, port)
+        return Site(folder, port, host)
     except OSError as error:
         raise SiftClientError(
             f"the sample site cannot listen on port {port}: {error.strerror}", "Choose another port."

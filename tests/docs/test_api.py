@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from sift import model_requests
-from sift.api import application, excerpts, immediate, models, problems, routes, views
+from sift.api import application, excerpts, immediate, models, problems, routes, submissions, views
 from sift.content import delimited, extraction, filters, grep, passages, pdf, pdf_links, query
 from sift.content.addresses import DEFAULT_PORTS
 from sift.content.client import FetchLimits
@@ -78,7 +78,7 @@ def test_query_parameters_are_in_the_section_of_their_route(route: str) -> None:
 BODIES = (
     models.JobRequest, models.TargetRequest, models.Job, models.JobCounts, models.JobError, models.JobPage,
     models.Target, models.TargetError, models.TargetPage, models.Problem, models.Health, models.FetchRequest,
-    models.Fetched, models.ModelRequest, FetchOptions,
+    models.Fetched, models.ModelRequest, models.WebhookRequest, models.Webhook, FetchOptions,
 )  # fmt: skip
 
 
@@ -152,7 +152,7 @@ def test_numbers_in_the_text_are_those_of_the_code() -> None:
     submit, jobs = section(PAGE, "`POST /v1/jobs`"), section(PAGE, "`GET /v1/jobs`")
     targets = section(PAGE, "`GET /v1/jobs/{id}/targets`")
     assert f"1 to {MAX_WINDOW} (default {MAX_WINDOW})" in submit
-    assert f"up to {routes.KEY_CHARS}" in submit
+    assert f"up to {submissions.KEY_CHARS}" in submit
     assert f"1 to {routes.PAGE_JOBS}, default 20" in jobs
     assert f"{reading.LIST_LOOKS:,} jobs" in jobs
     assert f"1 to {routes.PAGE_SLOTS:,}, default 100" in targets

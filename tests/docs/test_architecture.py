@@ -79,6 +79,8 @@ def keys_of_the_code() -> set[tuple[str, str]]:
         "removals": ("<shard>",),
         "meta": (job,),
         "state": (job,),
+        "delivery": (job,),
+        "webhook_secrets": (caller,),
         "segment": (job, "<segment>"),
         "outcome": (job, 0),
         "assembly": (job,),

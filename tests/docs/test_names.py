@@ -71,11 +71,11 @@ def test_every_alarm_is_explained() -> None:
 def make_commands(text: str) -> set[str]:
     """Targets of make that a page tells people to use."""
     typed = "\n".join([*names(text), *(block.text for block in blocks(text))])
-    return set(re.findall(r"^make ([a-z][a-z-]*)", typed, re.M))
+    return set(re.findall(r"^make ([a-z][a-z0-9-]*)", typed, re.M))
 
 
 def test_every_make_command_exists() -> None:
-    targets = set(re.findall(r"^([a-z][a-z-]*):", read("Makefile"), re.M))
+    targets = set(re.findall(r"^([a-z][a-z0-9-]*):", read("Makefile"), re.M))
     used = make_commands(README) | make_commands(OPERATIONS)
     assert {"run", "test"} <= used <= targets
     assert "nonsense" in make_commands("`make nonsense`") - targets
@@ -230,8 +230,15 @@ def test_every_alarm_on_a_metric_of_sift_names_one() -> None:
 
 
 def test_the_readme_counts_what_costs_while_nothing_happens() -> None:
-    words = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty twenty-one twenty-two twenty-three"
-    numbers = dict(enumerate(words.split(), 13))
+    numbers = {13: "thirteen", 14: "fourteen", 15: "fifteen", 17: "seventeen", 18: "eighteen", 19: "nineteen"}
+    numbers |= {
+        20: "twenty",
+        22: "twenty-two",
+        23: "twenty-three",
+        24: "twenty-four",
+        25: "twenty-five",
+        26: "twenty-six",
+    }
     alarms = resources(load(), "AWS::CloudWatch::Alarm").values()
     always = [alarm for alarm in alarms if "Condition" not in alarm]
     text = f"the {numbers[len(always)]} alarms ({numbers[len(alarms)]} with a gateway), one dashboard"

@@ -15,6 +15,7 @@ from sift.services.assemble import Assembler
 from sift.services.control import Controller
 from sift.services.fetching import FetchRunner
 from sift.services.inferring import InferenceRunner
+from sift.services.notices import Notices
 from sift.services.pace import Pacer
 from sift.services.purge import Purger
 from sift.services.read import Reader
@@ -74,6 +75,7 @@ class WorkerProcess(Process):
         runner: Runner = FetchRunner(world.site.fetch_for(self), blobs, self, pacer)
         if kind == "inference":
             runner = InferenceRunner(world.site.gateway_for(self), store, blobs, self, REQUEST_SECONDS)
+        notices = Notices(self.port("notices", backend.notices), self)
         self.worker = FrankWorker(
             world,
             self,
@@ -81,11 +83,14 @@ class WorkerProcess(Process):
             queue=queue,
             dead_letters=self.port("dead_letters", backend.dead_letters),
             clock=self,
-            advancer=Advancer(store, queue, blobs, bus, self, assembly=self.port("assembly", backend.assembly)),
+            advancer=Advancer(
+                store, queue, blobs, bus, self, notices, assembly=self.port("assembly", backend.assembly)
+            ),
             runner=runner,
             lease_seconds=world.scenario.lease,
             pacer=pacer,
             random_source=world.rng,
+            notices=notices,
         )
 
     async def run(self, batch: list[Received]) -> list[str]:
@@ -108,7 +113,15 @@ class SweeperProcess(Process):
             store,
             queue,
             self,
-            Advancer(store, queues, blobs, bus, self, assembly=self.port("assembly", backend.assembly)),
+            Advancer(
+                store,
+                queues,
+                blobs,
+                bus,
+                self,
+                Notices(self.port("notices", backend.notices), self),
+                assembly=self.port("assembly", backend.assembly),
+            ),
             Purger(store, blobs, self),
             visibility_seconds=VISIBILITY_SECONDS,
             others={"inference": asks},
@@ -129,8 +142,11 @@ class ApiProcess(Process):
         store, queue = self.port("store", backend.store), self.port("queue", backend.queue)
         blobs, bus = self.port("blobs", backend.blobs), self.port("bus", backend.bus)
         queues = KindQueues({"fetch": queue, "inference": self.port("queue", backend.asks)})
-        assembly = self.port("assembly", backend.assembly)
-        advancer = Advancer(store, queues, blobs, bus, self, assembly=assembly)
+        assembly, notices = (
+            self.port("assembly", backend.assembly),
+            Notices(self.port("notices", backend.notices), self),
+        )
+        advancer = Advancer(store, queues, blobs, bus, self, notices, assembly=assembly)
         self.submitter = Submitter(store, queues, blobs, self, terms)
         self.reader = Reader(store, advancer, self)
         self.controller = Controller(self.reader, advancer, store, self)

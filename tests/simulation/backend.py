@@ -20,6 +20,7 @@ VISIBILITY_SECONDS = 540
 ASSEMBLE_VISIBILITY_SECONDS = 720
 #: The least part of an upload: small, so that files of a few targets have several.
 PART_BYTES = 20_000
+NOTIFY_VISIBILITY_SECONDS = 180
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -39,6 +40,8 @@ class MemoryBackend:
         self.queue: Any = MemoryQueue(clock, VISIBILITY_SECONDS)
         self.asks: Any = MemoryQueue(clock, VISIBILITY_SECONDS)  # requests to the model gateway
         self.dead_letters: Any = self.queue
+        self.notices = MemoryQueue(clock, NOTIFY_VISIBILITY_SECONDS)
+        self.given_up = MemoryQueue(clock)
         self.blobs: Any = MemoryBlobs(PART_BYTES)
         self.assembly: Any = MemoryQueue(clock, ASSEMBLE_VISIBILITY_SECONDS)
         self.bus: Any = MemoryBus()
@@ -65,7 +68,7 @@ class MemoryBackend:
             {receipt: (m.visible_at, m.receives) for receipt, m in queue.waiting.items()}
             for queue in (self.queue, self.asks)
         ]
-        return tables, listed, queue, set(self.blobs.blobs), len(self.bus.published)
+        return tables, listed, queue, set(self.blobs.blobs), len(self.bus.published), set(self.notices.waiting)
 
     def urls_of(self, submission: Submission) -> tuple[str, ...]:
         """The targets of a job that was just committed."""

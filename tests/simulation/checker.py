@@ -133,6 +133,8 @@ class Checker:
         for job_id, job in self.ledger.jobs.items():
             if job.ended_as and not job.announced and job_id not in waiting:
                 broken("5 announced", f"{job_id} has ended, is not announced, and is not in the outbox")
+            if job.ended_as and job.tells_its_end and not job.noticed and job_id not in waiting:
+                broken("webhooks", f"{job_id} has ended, no notice of it is on its way, and it is not in the outbox")
 
     def _records(self) -> None:
         view = self._world.backend.view()
@@ -158,6 +160,9 @@ class Checker:
                 if state is not None and (state.status not in ENDED or detail["status"] != state.status):
                     broken("5 announced", f"announced as {detail['status']}, it is {state.status}")
                 job.announced += 1
+            case "notices.send":
+                for notice in effect.args[0]:
+                    self.ledger.jobs[notice.job_id].noticed += notice.event == "job.ended"
             case "queue.send":
                 for message in effect.args[0]:
                     target = (message.job_id, message.index)
@@ -291,6 +296,7 @@ class Checker:
         if left:
             broken("3 caps", f"all jobs have ended, and there is still {left}")
         self._blobs()
+        self._world.receivers.at_the_end()
         self._pace()
 
     def _pace(self) -> None:

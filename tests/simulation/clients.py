@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ class Work:
     urls: tuple[str, ...]  # or paths of requests
     window: int
     kind: Kind = "fetch"
+    webhook: Mapping[str, Any] | None = None
 
     def specs(self) -> list[AnySpec]:
         """Each path is in its body as well, every third time in one that is too large for a message."""
@@ -95,7 +96,9 @@ class Client:
         work = rng.choice(self._works)
         fresh = rng.random() < 0.15
         explicit = f"key{rng.randint(1, 2)}" if not fresh and rng.random() < 0.2 else None
-        request = Request(targets=work.specs(), window=work.window, fresh=fresh, idempotency_key=explicit)
+        request = Request(
+            targets=work.specs(), window=work.window, fresh=fresh, idempotency_key=explicit, webhook=work.webhook
+        )
         key = (self._me.caller, explicit or work.urls)
         what = f"submit {len(work.urls)} targets{' fresh' if fresh else ''} {explicit or ''}"
         twice = 2 if rng.random() < 0.2 else 1

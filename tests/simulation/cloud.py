@@ -133,7 +133,7 @@ class AwsBackend(MemoryBackend):
         self._known: dict[tuple[str, str], tuple[Any, Any]] = {}
         chance = random.Random(rng.random())
         contended = _Contended(wire.clients["dynamodb"], lambda: not clock.calm and chance.random() < 0.05)
-        self.store = DynamoStore(contended, self._name)
+        self.store: Any = DynamoStore(contended, self._name)
         self.queue = SqsQueue(wire.clients["sqs"], self._urls["fetch"])
         self.asks = SqsQueue(wire.clients["sqs"], self._urls["inference"])
         self.dead_letters = MemoryQueue(clock)
@@ -212,6 +212,7 @@ def _decode(key: tuple[str, str], wire: Any) -> Any:
     item = codec.from_wire(wire)
     readers: dict[str, Callable[[Any], Any]] = {
         "META": codec.meta_from, "STATE": codec.state_from, "SPECS": codec.segment_from, "IDEM": codec.idempotency_from,
+        "HOOK": codec.delivery_from, "WEBHOOK": codec.secrets_from,
     }  # fmt: skip
     if sk in readers:
         return readers[sk](item)
@@ -229,6 +230,10 @@ def _place(mirror: MemoryStore, key: tuple[str, str], value: Any) -> None:
         mirror.metas[rest] = value
     elif sk == "STATE":
         mirror.states[rest] = value
+    elif sk == "HOOK":
+        mirror.deliveries[rest] = value
+    elif sk == "WEBHOOK":
+        mirror.secrets[rest] = value
     elif sk == "IDEM":
         mirror.idempotency[rest] = value
     elif sk == "SPECS":

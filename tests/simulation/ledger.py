@@ -31,10 +31,17 @@ class Job:
     deleting: int = 0
     ended_as: str | None = None
     announced: int = 0
+    #: How often its end was put on the queue of notices.
+    noticed: int = 0
     resumed: float = -1.0
     resumed_by: Invocation | None = None
     #: What was out when it was resumed.
     out: frozenset[int] = frozenset()
+
+    @property
+    def tells_its_end(self) -> bool:
+        """Whether a webhook wants to know of its end."""
+        return self.meta.webhook is not None and "job.ended" in self.meta.webhook["events"]
 
 
 @dataclass
@@ -164,7 +171,8 @@ class Ledger:
                 busy = [visit for visit in visits if visit.result in {"TargetBusy", GIVEN_UP}]
                 if result not in {"TargetBusy", GIVEN_UP}:
                     broken("busy", f"{target} failed as busy; its last fetch was {mine}")
-                if kind == "busy" and (mine is None or (mine.ended or 0) - (busy[0].ended or 0) < 500):
+                first = min(visit.ended or 0 for visit in busy)  # one that began earlier may have frozen
+                if kind == "busy" and (mine is None or (mine.ended or 0) - first < 500):
                     broken("busy", f"{target} is given up within 10 minutes")
             case "over_budget":
                 if result != "Content" or mine is None or old.bytes + mine.size <= old.budget:

@@ -21,6 +21,8 @@ ASSEMBLIES = "store/assemblies.py"
 INFERRING = "services/inferring.py"
 INPUTS = "services/inputs.py"
 JOBS = "jobs.py"
+NOTICES = "services/notices.py"
+NOTIFY = "services/notify.py"
 
 
 @dataclass(frozen=True)
@@ -181,6 +183,34 @@ MUTATIONS = (
     Mutation("off the outbox before it is announced", ADVANCE, (
         ("await self._bus.publish(", "await self._store.leave_outbox(meta.shard, job_id)\n        await self._bus.publish("),
     )),
+    # webhooks
+    Mutation("off the outbox before its notice is sent", ADVANCE, (
+        (
+            "            await self._notices.ended(meta, state)",
+            "            await self._store.leave_outbox(meta.shard, job_id)\n            await self._notices.ended(meta, state)",
+        ),
+    )),
+    _one("a notice that was refused is forgotten", NOTICES, 'raise Unavailable("The queue of notices', 'print("The queue of notices'),
+    _one("notices of other targets", NOTICES, "if not state.notify & BITS[event]:", "if not state.notify:"),
+    _one("an end that nobody asked for", NOTICES, 'or JOB_ENDED not in meta.webhook["events"]:', "or False:"),
+    _one("a start for each target", NOTICES, "state.started_at == claimed_at and claims == 1", "True or claims == 1"),
+    _one(
+        "a failed post is acknowledged", NOTIFY,
+        "await self._queue.set_visibility(received.receipt, math.ceil(wait))\n        return False", "return True",
+    ),
+    _one("a post is never given up", NOTIFY, "- notice.at > GIVE_UP_MS", "- notice.at > 10**15"),
+    _one("gone is asked again", NOTIFY, "if known is not None and known.status == GONE_STATUS:", "if False:"),
+    _one("a blocked address is tried for a day", NOTIFY, 'in {"blocked_address", "invalid_url"}', 'in {"invalid_url"}'),
+    _one("given up, and nobody hears of it", NOTIFY, '            await self._dead_letters.bury(received.body, f"', '            print(f"'),
+    _one("the signature leaves the body out", "webhooks.py", ".encode() + body\n", ".encode()\n"),
+    _one("a post that was given up is covered by the next", STORE, 'held is None or held.state != "failed":', "True:"),
+    _one(
+        "a post that was given up is covered by the next (DynamoDB)", REQUESTS,
+        '"attribute_not_exists(pk) OR #state <> :given_up"',
+        '"attribute_not_exists(pk) OR #state <> :given_up OR #state = :given_up"',
+    ),
+    _one("any key submits events", "services/schedule.py", "if not record.events:", "if False:"),
+    _one("a fresh firing is two jobs", "services/schedule.py", "replace(request, fresh=False)", "request"),
     _one("anybody may look", READ, "not _may_read(identity, found[0]) or ", ""),
     _one(
         "a read that repairs", READ,

@@ -261,4 +261,6 @@ class _Port:
 
 def can_meet(fault: Fault, name: str) -> bool:
     """Whether the fault makes sense at this call."""
+    if name == "notices.send":
+        return fault is not Fault.DROPPED  # nobody would say it again: what SQS has taken, it delivers
     return name == "queue.send" or fault not in SENDS

@@ -31,12 +31,16 @@ from tests.simulation.processes import Effect, Invocation, can_meet
 from tests.simulation.scenario import Fault, Quiet, Scenario
 from tests.simulation.site import Site, kind_of, make_path, make_url
 from tests.simulation.trace import Call, Line, render
+from tests.simulation.webhooks import Receivers, make_webhook, notify, secret_of
 
 EPOCH_MS = 1_796_000_000_000
 #: What a target of a kind may take at worst, in seconds, when every one of its messages has to come back by itself.
 AT_WORST = {"crash": 4_000, "cut": 4_000, "stuck": 4_000, "busy": 1_000, "later": 1_000}
 A_TARGET = 300
 SCOPES = ("fetch", "inference")
+#: A post that waits for its next try: the longest wait, with its jitter, and then some.
+A_POST = 9_000
+PEOPLE = [Identity("acme", name, f"00000000000{n}", SCOPES) for n, name in enumerate(("ann", "bob", "cid"))]
 A_WHILE = 5_400
 
 
@@ -65,6 +69,7 @@ class World:
         self.requests: dict[Invocation, tuple[RequestKey, tuple[str, ...]]] = {}
         self.backend = backend(self, self.rng)
         self.site = Site(self)
+        self.receivers = Receivers(self)
         self.checker = Checker(self)
         self._broken: Broken | None = None
         self._failed: asyncio.Future[None] = self.loop.create_future()
@@ -161,20 +166,19 @@ class World:
         return api
 
     def _clients(self) -> list[Client]:
-        rng, clients = self.rng, []
-        people = [Identity("acme", name, f"00000000000{n}", SCOPES) for n, name in enumerate(("ann", "bob", "cid"))]
+        rng, clients, hooks = self.rng, [], random.Random(f"webhooks {self.scenario.seed}")
         number = 0
         works: dict[str, list[Work]] = {}
-        for person in people:
+        for person in PEOPLE:
             for _ in range(rng.randint(1, 4)):
                 number += 100
                 count = rng.randint(1, self.scenario.max_targets)
                 kind: Kind = "inference" if rng.random() < self.scenario.inference else "fetch"
                 make = make_url if kind == "fetch" else make_path
                 urls = tuple(make(rng, number + n, self.scenario.kinds, self.scenario.trouble) for n in range(count))
-                works.setdefault(person.caller, []).append(Work(urls, rng.randint(1, 6), kind))
+                works.setdefault(person.caller, []).append(Work(urls, rng.randint(1, 6), kind, make_webhook(hooks)))
         for n in range(self.scenario.clients):
-            person = rng.choice(people)
+            person = rng.choice(PEOPLE)
             clients.append(Client(self, f"{person.actor}{n}", person, works[person.caller]))
         return clients
 
@@ -239,6 +243,9 @@ class World:
         self.spawn(sweep_every_minute(self))
         for number in range(2):
             self.spawn(assemble(self, number + 1))
+        self.spawn(notify(self))
+        for person in PEOPLE:
+            await self.backend.store.put_secrets(person.caller, secret_of(person.caller), None)
         for client in self._clients():
             self.spawn(client.run())
         await asyncio.sleep(self.scenario.chaos)
@@ -260,7 +267,8 @@ class World:
         while True:
             view = self.backend.view()
             live = [state for state in view.states.values() if state.status not in ENDED]
-            if not live and not any(view.outboxes.values()) and not any(view.removing.values()):
+            through = not live and not any(view.outboxes.values()) and not any(view.removing.values())
+            if through and not self.backend.notices.waiting:
                 return
             for state in live:
                 if self.scenario.resume_at_end and state.status == "paused":
@@ -271,7 +279,9 @@ class World:
                 stands_still = self.loop.time() > limit and state.status in {"queued", "running", "cancelling"}
                 if overdue or (stands_still and not self.workers_stopped):
                     raise Broken("7 liveness", f"{state.job_id} is still live: {state}")
-            if not live and self.loop.time() > limit:
+            if through and self.loop.time() > limit + A_POST:
+                raise Broken("webhooks", f"posted for ever: {list(self.backend.notices.waiting.values())[:3]}")
+            if not live and not through and self.loop.time() > limit:
                 raise Broken("7 liveness", f"left for the sweeper: {view.outboxes}, {view.removing}")
             await asyncio.sleep(60)
 

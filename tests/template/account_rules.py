@@ -169,10 +169,13 @@ def parameters_are_used(template: Template) -> Iterator[str]:
     """A parameter that changes nothing misleads; Rules alone do not count."""
     body = [template[section] for section in ("Conditions", "Globals", "Resources")]
     refs = {value["Ref"] for value in walk(body) if isinstance(value, dict) and "Ref" in value}
+    texts = [str(value["Fn::Sub"]) for value in walk(body) if isinstance(value, dict) and "Fn::Sub" in value]
+    refs |= {name for text in texts for name in re.findall(r"\$\{(\w+)\}", text)}
     for name in template["Parameters"]:
         if name not in refs:
             yield f"{name}: nothing uses it"
     conditions = {value["Fn::If"][0] for value in walk(body) if isinstance(value, dict) and "Fn::If" in value}
+    conditions |= {resource["Condition"] for resource in template["Resources"].values() if "Condition" in resource}
     for name in template["Conditions"]:
         if name not in conditions:
             yield f"{name}: nothing depends on it"

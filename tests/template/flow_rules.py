@@ -13,7 +13,10 @@ VISIBILITY_FACTOR = 6  # what AWS asks of a queue that Lambda polls
 #: the mapping has the function's own cap, for then nothing is throttled.
 LONG_TIMEOUT = 600
 #: The parameter that caps each function with a queue, and what it takes for there to be any work.
-CAPS = {"FetchFunction": "FetchConcurrency", "InferenceFunction": "InferenceConcurrency"}
+CAPS = {
+    "FetchFunction": "FetchConcurrency", "InferenceFunction": "InferenceConcurrency",
+    "NotifyFunction": "NotifyConcurrency",
+}  # fmt: skip
 WORKING = {"GatewayUrl": "https://gateway.example/v1"}
 
 
@@ -35,7 +38,7 @@ def visibility_outlasts_lease_and_function(template: Template) -> Iterator[str]:
         if timeout < LONG_TIMEOUT and visibility < VISIBILITY_FACTOR * timeout:
             yield f"{queue}: visibility {visibility} is under {VISIBILITY_FACTOR} times {timeout} of {name}"
         if "LEASE_SECONDS" not in variables(function):
-            continue  # it takes no targets, and holds no leases
+            continue  # nothing of what it works on is leased
         lease = int(variables(function)["LEASE_SECONDS"])
         if not timeout < lease < visibility:
             yield f"{name}: not timeout {timeout} < lease {lease} < visibility {visibility}"
@@ -61,7 +64,10 @@ def both_caps_follow_their_parameter(template: Template) -> Iterator[str]:
             if mapping.get("ScalingConfig", {}).get("MaximumConcurrency", 0) < 2:
                 yield f"{name}: nothing holds how many run at once"
             continue
+        least = template["Parameters"][CAPS[name]]["MinValue"]
         for cap in ("1", "2", "7", "1000"):
+            if int(cap) < least:
+                continue
             for reserve in ("true", "false"):
                 chosen = {CAPS[name]: cap, "ReserveConcurrency": reserve, **WORKING}
                 reserved = evaluate(template, function.get("ReservedConcurrentExecutions"), chosen)

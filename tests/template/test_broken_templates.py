@@ -83,7 +83,7 @@ BREAKS: dict[Rule, list[tuple[str, Any, str]]] = {
         ("Statements.1.NotAction", "dynamodb:DeleteTable", "everything but"),
         ("Statements.1.Action", ["dynamodb:*"], "action dynamodb:*"),
         ("Statements.1.Resource", "*", "resource *"),
-        ("InferenceRole.Properties.Policies.0.PolicyDocument.Statement.9", ABSENT, "InferenceRole: resource *"),
+        ("InferenceRole.Properties.Policies.0.PolicyDocument.Statement.10", ABSENT, "InferenceRole: resource *"),
         ("Statements.1.Resource", {"Fn::Sub": "${JobsTable.Arn}/jobs/*"}, "resource ${JobsTable"),
         ("Statements.2.Resource", {"Fn::Sub": "${ContentBucket.Arn}/*"}, "resource ${ContentBucket"),
     ],

@@ -11,6 +11,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
+from sift import notices
+from sift.api.firings import read_firing
 from sift.api.models import FetchRequest, JobRequest
 from sift.assembly import decode as decode_assembly
 from sift.ids import is_job_id
@@ -78,6 +80,25 @@ def test_a_results_file_is_asked_for_by_the_id_of_its_job() -> None:
     (record,) = _read(ROOT / "events" / "assemble-job.json")["Records"]
     assert decode_assembly(record["body"]).job_id == record["attributes"]["MessageGroupId"]
     assert record["md5OfBody"] == hashlib.md5(record["body"].encode()).hexdigest()
+
+
+def test_firings_are_read() -> None:
+    requests = [
+        read_firing(_read(ROOT / "events" / f"{name}.json"), lambda url: None)
+        for name in ("schedule-batch", "schedule-timer")
+    ]
+    assert [len(request.targets) for request in requests] == [2, 1]
+    assert requests[0].idempotency_key == "event 7bf73129-1428-4cd3-a780-95db273d1602"
+    assert str(requests[1].idempotency_key).startswith("schedule 2026-11-30T06:00:00Z arn:aws:scheduler:")
+
+
+def test_notices_and_one_message_that_is_none() -> None:
+    *sound, broken = _read(ROOT / "events" / "notify-batch.json")["Records"]
+    assert [notices.decode(record["body"]).event for record in sound] == ["job.ended", "target.failed"]
+    with pytest.raises(ValueError, match=r"not a notice"):
+        notices.decode(broken["body"])
+    for record in [*sound, broken]:
+        assert record["md5OfBody"] == hashlib.md5(record["body"].encode()).hexdigest()
 
 
 def test_tick_comes_from_a_schedule() -> None:

@@ -20,6 +20,7 @@ FUNCTIONS = {
     "ApiFunction": "ApiSettings", "FetchFunction": "FetchSettings",
     "FetchNowFunction": "FetchNowSettings", "InferenceFunction": "InferenceSettings", "SweepFunction": "SweepSettings",
     "AssembleFunction": "AssembleSettings",
+    "ScheduleFunction": "ScheduleSettings", "NotifyFunction": "NotifySettings",
 }  # fmt: skip
 # Powertools' Logger reads these by itself.
 READ_BY_POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL", "POWERTOOLS_METRICS_NAMESPACE"}
@@ -62,6 +63,21 @@ def test_each_trigger_is_there(template: Template) -> None:
     assert [target(event["Queue"]) for event in events(found["AssembleFunction"], "SQS")] == ["AssembleQueue"]
     assert [target(event["Queue"]) for event in events(found["InferenceFunction"], "SQS")] == ["InferenceQueue"]
     assert len(events(found["SweepFunction"], "Schedule")) == 1
+    assert [target(event["Queue"]) for event in events(found["NotifyFunction"], "SQS")] == ["NotifyQueue"]
+    (rule,) = events(found["ScheduleFunction"], "EventBridgeRule")
+    assert (target(rule["EventBusName"]), rule["Pattern"]) == ("EventBus", {"detail-type": ["Sift Batch Requested"]})
+
+
+def test_what_is_no_job_is_kept_whoever_gave_it_up(template: Template) -> None:
+    function = functions(template)["ScheduleFunction"]
+    (rule,) = events(function, "EventBridgeRule")
+    (schedule,) = resources(template, "AWS::Scheduler::Schedule").values()
+    kept = [
+        function["EventInvokeConfig"]["DestinationConfig"]["OnFailure"]["Destination"],
+        rule["DeadLetterConfig"]["Arn"],
+        schedule["Properties"]["Target"]["DeadLetterConfig"]["Arn"],
+    ]
+    assert [target(queue) for queue in kept] == ["ScheduleDeadLetterQueue"] * 3
 
 
 def test_the_rules_have_something_to_judge(template: Template) -> None:

@@ -23,6 +23,7 @@ class FunctionSpec:
     reserved: int | None  # None: shares the account's concurrency
     retries: int  # of an asynchronous invocation that failed
     max_age: int  # of an asynchronous event, in seconds
+    on_failure: str | None = None  # ARN of the queue for asynchronous events that failed for good
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,17 @@ class MappingSpec:
 
 @dataclass(frozen=True)
 class ScheduleSpec:
-    """One schedule of a function; `expression` is `rate(...)` or `cron(...)`, `payload` replaces the usual event."""
+    """One schedule of a function; `expression` is `rate(...)` or `cron(...)`, `payload` replaces the usual event.
+
+    `text` is the input of an EventBridge Scheduler schedule, in which its context attributes are filled in.
+    """
 
     name: str
     arn: str
     function: str
     expression: str
     payload: Any
+    text: str | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from sift_client.local.blueprint import Blueprint
 from sift_client.local.gate import Gate
 from sift_client.local.naming import REGION
-from sift_client.local.webserver import WebServer
+from sift_client.local.webserver import LOOPBACK, WebServer
 
 SERVICES = ("dynamodb", "s3", "sqs", "events")
 _ACCOUNTS_IN_USE: set[str] = set()
@@ -23,16 +23,16 @@ _ACCOUNTS_LOCK = threading.Lock()
 
 
 class Cloud:
-    """moto's services on a free port of 127.0.0.1, in an account of their own, so that several stacks do not meet."""
+    """moto's services on a free port of `host`, in an account of their own, so that several stacks do not meet."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = LOOPBACK) -> None:
         with _ACCOUNTS_LOCK:
             self.account = next(
                 account for number in itertools.count(123456789012) if (account := str(number)) not in _ACCOUNTS_IN_USE
             )
             _ACCOUNTS_IN_USE.add(self.account)
         self.gate = Gate(DomainDispatcherApplication(create_backend_app), self.account)
-        self._server = WebServer(self.gate)
+        self._server = WebServer(self.gate, host=host)
         self.url = self._server.url
         self._clients: dict[str, Any] = {}
         self._clients_lock = threading.Lock()

@@ -14,15 +14,18 @@ from sift_client.connection import forget_connection, save_connection
 from sift_client.local.access import describe_access
 from sift_client.local.document import find_template
 from sift_client.local.errors import TemplateError
+from sift_client.local.sam_files import built_template, write_sam_files
 from sift_client.local.stack import LocalStack
+from sift_client.local.webserver import LOOPBACK
 
 DEFAULT_PORT = 8700
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options to a parser."""
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="port of the API; 0 takes a free one")
     parser.add_argument(
-        "--port", type=int, default=DEFAULT_PORT, help="port of the API on 127.0.0.1; 0 takes a free one"
+        "--host", default=LOOPBACK, metavar="ADDRESS", help="listen at this address alone (default: 127.0.0.1)"
     )
     parser.add_argument("--site", action="store_true", help="also serve the sample web site")
     parser.add_argument(
@@ -32,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-dir", type=Path, help="folder for the functions' logs; a new temporary one by default")
     parser.add_argument(
         "--parameter", action="append", default=[], metavar="NAME=VALUE", help="override a parameter of the template"
+    )
+    parser.add_argument(
+        "--sam", type=Path, metavar="FOLDER", help="write there what `sam local` needs to run functions on this stack"
     )
 
 
@@ -54,12 +60,15 @@ def run(args: argparse.Namespace) -> int:
 
     previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        stack = LocalStack(args.template or find_template(), args.port, args.site, args.state, parameters, args.log_dir)
+        template = args.template or find_template()
+        stack = LocalStack(template, args.port, args.site, args.state, parameters, args.log_dir, args.host)
         with stack, contextlib.ExitStack() as found:
             if access := describe_access(stack):
                 connection, table = access
                 save_connection(connection, table=table)
                 found.callback(forget_connection, connection)
+            if args.sam:
+                write_sam_files(args.sam, built_template(template), stack.variables())
             _introduce(stack)
             stop.wait()
             print("draining: what runs may end; Ctrl-C again ends it at once", file=sys.stderr, flush=True)

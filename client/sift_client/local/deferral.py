@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import json
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
 
-from sift_client.local.function import EVENT_BYTES, Function, Stopped, Throttled, check_payload
+from sift_client.local.function import EVENT_BYTES, Function, Outcome, Stopped, Throttled, check_payload
 
 # Lambda: a minute before the first retry of an event that failed, two before the second.
 RETRY_SECONDS = (60.0, 120.0)
@@ -29,9 +33,13 @@ class _Waiting:
 
 
 class Deferral:
-    """Runs events at once and in any number; `speed` divides the pauses between tries."""
+    """Runs events at once and in any number; `speed` divides the pauses between tries.
 
-    def __init__(self, speed: float = 1.0) -> None:
+    `bury` takes the ARN of a function's on-failure destination and the record of an event that failed for good.
+    """
+
+    def __init__(self, speed: float = 1.0, bury: Callable[[str, str], None] | None = None) -> None:
+        self._bury = bury
         self._speed = speed
         self._numbers = itertools.count()
         self._line: list[_Waiting] = []
@@ -77,6 +85,7 @@ class Deferral:
 
     def _try(self, waiting: _Waiting) -> None:
         spec = waiting.function.spec
+        outcome = None
         try:
             outcome = waiting.function.invoke(waiting.event, waiting.request_id)
         except Stopped:
@@ -86,10 +95,39 @@ class Deferral:
             pause = min(low * 2.0**waiting.throttles, high) / self._speed
             waiting.throttles += 1
         else:
-            if not outcome.failed or waiting.attempts >= spec.retries:
+            if not outcome.failed:
+                return
+            if waiting.attempts >= spec.retries:
+                self._give_up(waiting, "RetriesExhausted", outcome)
                 return
             pause = RETRY_SECONDS[waiting.attempts] / self._speed
             waiting.attempts += 1
         waiting.due = time.monotonic() + pause
         if waiting.due - waiting.since <= spec.max_age:
             self._push(waiting)
+        else:
+            self._give_up(waiting, "EventAgeExceeded", outcome)
+
+    def _give_up(self, waiting: _Waiting, condition: str, outcome: Outcome | None) -> None:
+        spec = waiting.function.spec
+        if spec.on_failure is not None and self._bury is not None:
+            self._bury(spec.on_failure, json.dumps(_make_record(waiting, condition, outcome)))
+
+
+def _make_record(waiting: _Waiting, condition: str, outcome: Outcome | None) -> dict[str, Any]:
+    """What Lambda sends to a destination (Lambda developer guide, asynchronous invocation records)."""
+    record: dict[str, Any] = {
+        "version": "1.0",
+        "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+        "requestContext": {
+            "requestId": waiting.request_id,
+            "functionArn": f"{waiting.function.spec.arn}:$LATEST",
+            "condition": condition,
+            "approximateInvokeCount": waiting.attempts + 1,
+        },
+        "requestPayload": json.loads(waiting.event),
+    }
+    if outcome is not None:
+        record["responseContext"] = {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"}
+        record["responsePayload"] = outcome.value
+    return record

@@ -12,6 +12,7 @@ import time
 import uuid
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from sift_client.local.blueprint import FunctionSpec
 from sift_client.local.naming import REGION
@@ -54,7 +55,7 @@ def process_variables(spec: FunctionSpec, aws_url: str) -> dict[str, str]:
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
-        "NO_PROXY": "127.0.0.1",
+        "NO_PROXY": urlsplit(aws_url).hostname or "",
     }
 
 

@@ -1,4 +1,4 @@
-"""The HTTP API on loopback: routes a request, invokes the function, answers as API Gateway would."""
+"""The HTTP API: routes a request, invokes the function, answers as API Gateway would."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from werkzeug.wsgi import ClosingIterator
 from sift_client.local.function import InvokeRefused, Outcome, RequestTooLarge
 from sift_client.local.payload import BadAnswer, Request, Response, make_event, read_answer
 from sift_client.local.routes import Routes, describe_route
-from sift_client.local.webserver import WebServer
+from sift_client.local.webserver import LOOPBACK, WebServer
 
 REQUEST_BYTES = 10 * 1024 * 1024  # HTTP API quotas: payload size
 HEADER_BYTES = 10240  # HTTP API quotas: request line and headers together
@@ -27,7 +27,9 @@ Invoke = Callable[[str, str], Outcome]
 class Front:
     """Serves the API at `url`; `invoke` takes a function's logical id and an event as JSON text."""
 
-    def __init__(self, port: int, account: str, invoke: Invoke, longest: float = INTEGRATION_SECONDS) -> None:
+    def __init__(
+        self, port: int, account: str, invoke: Invoke, longest: float = INTEGRATION_SECONDS, host: str = LOOPBACK
+    ) -> None:
         self._routes = Routes([])
         self._account = account
         self._invoke = invoke
@@ -35,7 +37,7 @@ class Front:
         self._api_id = "local"
         self._answering = 0
         self._changed = threading.Condition()
-        self._server = WebServer(self._serve, port)
+        self._server = WebServer(self._serve, port, host)
         self.url = self._server.url
         self.port = self._server.port
 

@@ -51,6 +51,7 @@ def read_function(
     # 0 would be no limit at all; "at least 1" is what a schedule needs to be delivered.
     retries = retry.number("MaximumRetryAttempts", 2, 0, 2)
     max_age = retry.number("MaximumEventAgeInSeconds", 21600, 60, 21600)
+    on_failure = _read_destination(retry)
     retry.close()
     events = properties.take("Events", {})
     layers = tuple(
@@ -66,6 +67,7 @@ def read_function(
     blueprint.functions[logical_id] = FunctionSpec(
         logical_id, naming.physical(logical_id), naming.arn(logical_id), str(properties.need("Handler")),
         code.resolve(), layers, variables, timeout, memory, reserved, retries, max_age,
+        on_failure,
     )  # fmt: skip
     properties.take("FunctionName")
     properties.inert("Architectures", "Role", "Policies", "PermissionsBoundary", "Tracing", "LoggingConfig", "Tags",
@@ -96,12 +98,12 @@ def _read_event(logical_id: str, name: str, event: dict[str, Any], naming: Namin
     elif kind in ("Schedule", "ScheduleV2"):
         expression = str(properties.need("Schedule" if kind == "Schedule" else "ScheduleExpression"))
         read_expression(expression)
-        payload = _read_input(properties)
+        payload, text = (_read_input(properties), None) if kind == "Schedule" else (None, properties.take("Input"))
         if _is_enabled(properties):
-            arn = f"arn:aws:events:us-east-1:{naming.account}:rule/{label}"
-            blueprint.schedules.append(ScheduleSpec(label, arn, logical_id, expression, payload))
+            arn = naming.schedule_arn(label) if kind == "ScheduleV2" else naming.rule_arn(label)
+            blueprint.schedules.append(ScheduleSpec(label, arn, logical_id, expression, payload, text))
         properties.take("Name")
-        properties.inert("Description", "RetryPolicy", "RoleArn", "FlexibleTimeWindow")
+        properties.inert("Description", "RetryPolicy", "RoleArn", "FlexibleTimeWindow", "DeadLetterConfig")
     elif kind in ("EventBridgeRule", "CloudWatchEvent"):
         bus = str(properties.take("EventBusName", "default")).rsplit("/", 1)[-1]
         target = (naming.arn(logical_id), _read_input(properties))
@@ -109,10 +111,23 @@ def _read_event(logical_id: str, name: str, event: dict[str, Any], naming: Namin
         if _is_enabled(properties):
             blueprint.rules.append(rule)
         properties.take("RuleName")
-        properties.inert("RetryPolicy")
+        properties.inert("RetryPolicy", "DeadLetterConfig")
     else:
         raise TemplateError(f"{properties.where}: events of type {kind} are not supported by the local stack")
     properties.close()
+
+
+def _read_destination(retry: Properties) -> str | None:
+    """The queue for asynchronous events that failed for good."""
+    destinations = retry.block("DestinationConfig")
+    failure = destinations.block("OnFailure")
+    kind, arn = failure.take("Type", "SQS"), failure.take("Destination")
+    if kind != "SQS" or (arn is not None and not str(arn).startswith("arn:aws:sqs:")):
+        raise TemplateError(f"{failure.where}: only queues are destinations in the local stack")
+    failure.close()
+    destinations.inert("OnSuccess")
+    destinations.close()
+    return None if arn is None else str(arn)
 
 
 def _read_mapping(label: str, logical_id: str, properties: Properties) -> list[MappingSpec]:

@@ -67,6 +67,18 @@ class Naming:
         name = self.physical(logical_id)
         return "arn:aws:" + _ARNS[kind][1].format(region=REGION, account=self.account, name=name)
 
+    def rule_arn(self, name: str) -> str:
+        """The ARN of a schedule that is a rule."""
+        return f"arn:aws:events:{REGION}:{self.account}:rule/{name}"
+
+    def schedule_arn(self, name: str) -> str:
+        """The ARN of a schedule of EventBridge Scheduler."""
+        return f"arn:aws:scheduler:{REGION}:{self.account}:schedule/default/{name}"
+
+    def function_of(self, arn: str) -> str | None:
+        """The logical id of the function with this ARN."""
+        return next((name for name in self._resources if self._is_function(name) and self.arn(name) == arn), None)
+
     def queue_url(self, name: str) -> str:
         """The URL of a queue of this stack by its physical name."""
         return f"{self._aws_url}/{self.account}/{name}"

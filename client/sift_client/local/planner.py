@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sift_client.local.blueprint import Blueprint, QueueSpec, RuleSpec, TableSpec
+from sift_client.local.blueprint import Blueprint, QueueSpec, RuleSpec, ScheduleSpec, TableSpec
 from sift_client.local.document import Document
 from sift_client.local.errors import TemplateError
 from sift_client.local.function_plan import read_function
 from sift_client.local.naming import Naming
 from sift_client.local.properties import Properties
+from sift_client.local.timetable import read_expression
 
 # Read elsewhere: layers by the functions that use them, API settings below.
 _NOTHING_TO_MAKE = {"AWS::Serverless::LayerVersion"}
@@ -131,11 +132,11 @@ def _read_bus(logical_id: str, properties: Properties, naming: Naming, blueprint
 def _read_rule(logical_id: str, properties: Properties, naming: Naming, blueprint: Blueprint) -> None:
     targets = []
     for target in properties.need("Targets"):
-        extra = set(target) - {"Arn", "Id", "Input", "RetryPolicy"}
+        extra = set(target) - {"Arn", "Id", "Input", "RetryPolicy", "DeadLetterConfig"}
         if extra:
             raise TemplateError(f"{logical_id}: target settings {sorted(extra)} are not supported by the local stack")
-        if "RetryPolicy" in target:
-            blueprint.inert.append(f"{logical_id}.Targets: RetryPolicy")
+        for setting in sorted({"RetryPolicy", "DeadLetterConfig"} & set(target)):
+            blueprint.inert.append(f"{logical_id}.Targets: {setting}")
         targets.append((target["Arn"], json.loads(target["Input"]) if "Input" in target else None))
     bus = properties.take("EventBusName", "default")
     pattern = properties.need("EventPattern")
@@ -144,6 +145,28 @@ def _read_rule(logical_id: str, properties: Properties, naming: Naming, blueprin
     properties.inert("Description", "RoleArn", "Tags")
     if state == "ENABLED":
         blueprint.rules.append(RuleSpec(logical_id, str(bus).rsplit("/", 1)[-1], pattern, tuple(targets)))
+
+
+def _read_schedule(logical_id: str, properties: Properties, naming: Naming, blueprint: Blueprint) -> None:
+    """A schedule of EventBridge Scheduler, whose target is a function."""
+    expression = str(properties.need("ScheduleExpression"))
+    read_expression(expression)
+    target = properties.block("Target")
+    arn = str(target.need("Arn"))
+    text = target.take("Input")
+    target.inert("RoleArn", "RetryPolicy", "DeadLetterConfig")
+    target.close()
+    if properties.take("ScheduleExpressionTimezone", "UTC") != "UTC":
+        raise TemplateError(f"{logical_id}: only UTC is supported by the local stack")
+    state = properties.take("State", "ENABLED")
+    properties.take("Name")
+    properties.inert("Description", "FlexibleTimeWindow", "GroupName", "KmsKeyArn")
+    function = naming.function_of(arn)
+    if function is None:
+        raise TemplateError(f"{logical_id}: target {arn} is no function of the stack")
+    if state == "ENABLED":
+        own = naming.schedule_arn(naming.physical(logical_id))
+        blueprint.schedules.append(ScheduleSpec(logical_id, own, function, expression, None, text))
 
 
 def _read_api(logical_id: str, properties: Properties, naming: Naming, blueprint: Blueprint) -> None:
@@ -161,5 +184,6 @@ _READERS = {
     "AWS::S3::Bucket": _read_bucket,
     "AWS::Events::EventBus": _read_bus,
     "AWS::Events::Rule": _read_rule,
+    "AWS::Scheduler::Schedule": _read_schedule,
     "AWS::Serverless::HttpApi": _read_api,
 }

@@ -49,18 +49,35 @@ class Schedules:
             due = begun + (moment - start).total_seconds() / speed
             if self._stopping.wait(max(0.0, min(due - time.monotonic(), threading.TIMEOUT_MAX))):
                 return
-            event = spec.payload if spec.payload is not None else self._make_event(spec, moment)
-            self._fire(spec.function, json.dumps(event))
+            self._fire(spec.function, self._make_input(spec, moment))
+
+    def _make_input(self, spec: ScheduleSpec, moment: datetime) -> str:
+        if spec.text is not None:
+            return fill_in(spec, spec.text, moment)
+        return json.dumps(spec.payload if spec.payload is not None else self._make_event(spec, moment))
 
     def _make_event(self, spec: ScheduleSpec, moment: datetime) -> dict[str, Any]:
         return {
             "version": "0",
             "id": str(uuid.uuid4()),
             "detail-type": "Scheduled Event",
-            "source": "aws.events",
+            "source": "aws.scheduler" if ":scheduler:" in spec.arn else "aws.events",
             "account": self._account,
             "time": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "region": REGION,
             "resources": [spec.arn],
             "detail": {},
         }
+
+
+def fill_in(spec: ScheduleSpec, text: str, moment: datetime) -> str:
+    """The input of one firing: EventBridge Scheduler puts its context attributes wherever they are named."""
+    attributes = {
+        "schedule-arn": spec.arn,
+        "scheduled-time": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "execution-id": str(uuid.uuid4()),
+        "attempt-number": "1",
+    }
+    for name, value in attributes.items():
+        text = text.replace(f"<aws.scheduler.{name}>", value)
+    return text

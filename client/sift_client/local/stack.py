@@ -26,6 +26,7 @@ from sift_client.local.planner import make_blueprint
 from sift_client.local.routes import Routes
 from sift_client.local.schedules import Schedules
 from sift_client.local.state import load_state, save_state, saved_site_port
+from sift_client.local.webserver import LOOPBACK
 
 STACK_NAME = "sift-local"
 ACCOUNT_CONCURRENCY = 1000  # Lambda quotas: what an account's functions may run at once
@@ -34,7 +35,8 @@ ACCOUNT_CONCURRENCY = 1000  # Lambda quotas: what an account's functions may run
 class LocalStack:
     """One stack, running from construction until `close`; also a context manager.
 
-    `port` 0 takes a free one. `site` also starts the sample web site and lets its one address through the guard.
+    It listens at `host` alone; `port` 0 takes a free one. `site` also starts the sample web site and lets its one
+    address through the guard.
     `state` is a file to go on from and to leave behind at `drain`. `parameters` override the template's.
     `make_key` makes the API key, where no saved state has one. For tests: `integration_seconds` is the HTTP API's
     longest wait; schedules and asynchronous retries come round `schedule_speed` and `retry_speed` times faster.
@@ -49,6 +51,7 @@ class LocalStack:
         state: str | Path | None = None,
         parameters: dict[str, str] | None = None,
         log_dir: str | Path | None = None,
+        host: str = LOOPBACK,
         *,
         make_key: Callable[[LocalStack], str | None] = make_key,
         integration_seconds: float = INTEGRATION_SECONDS,
@@ -64,12 +67,12 @@ class LocalStack:
         self._closers: list[Callable[[], Any]] = []
         try:
             if site:
-                parameters = {"GuardAllow": self._start_site(), **(parameters or {})}
+                parameters = {"GuardAllow": self._start_site(host), **(parameters or {})}
             document = read_document(Path(template).resolve(), parameters)
-            self._cloud = Cloud()
+            self._cloud = Cloud(host)
             self._closers.append(self._cloud.close)
             self._account = self._cloud.account
-            self._front = Front(port, self._account, self._invoke, integration_seconds)
+            self._front = Front(port, self._account, self._invoke, integration_seconds, host)
             self._closers.append(self._front.close)
             self._naming = Naming(document, STACK_NAME, self._account, self._cloud.url, self._front.url)
             self._blueprint = make_blueprint(document, self._naming)
@@ -77,7 +80,7 @@ class LocalStack:
             self._cloud.provision(self._blueprint)
             saved = load_state(self._state, self._cloud, self._blueprint) if self._state else None
             self._make_functions()
-            self._deferral = Deferral(retry_speed)
+            self._deferral = Deferral(retry_speed, self._send_to_target)
             self._schedules = Schedules(self._blueprint.schedules, self._account, self._fire, schedule_speed)
             self._mappings = self._make_mappings()
             self._connect()
@@ -108,6 +111,11 @@ class LocalStack:
     def invoke(self, logical_id: str, event: Any) -> Outcome:
         """Runs a function with an event and waits; raises InvokeRefused when Lambda would not start it."""
         return self._invoke(logical_id, json.dumps(event))
+
+    def variables(self) -> dict[str, dict[str, str]]:
+        """Each function's variables by its logical id: the template's, worked out, and the address of the services."""
+        address = {"AWS_ENDPOINT_URL": self._cloud.url}
+        return {name: {**spec.environment, **address} for name, spec in self._blueprint.functions.items()}
 
     def environments(self) -> dict[str, list[int]]:
         """Process ids of the living execution environments by logical id of their function, busy ones first."""
@@ -162,17 +170,19 @@ class LocalStack:
     ) -> None:
         self.close()
 
-    def _start_site(self) -> str:
+    def _start_site(self, host: str) -> str:
         from sift_client.errors import SiftClientError
         from sift_client.site import start_site
 
         port = saved_site_port(self._state) if self._state else 0
         try:
-            site = start_site(port)
+            site = start_site(port, host=host)
         except SiftClientError:
             if not port:
                 raise
-            site = start_site()  # another program has taken it since: what is left of the old site's targets fails
+            site = start_site(
+                host=host
+            )  # another program has taken it since: what is left of the old site's targets fails
         self.site = site
         self._closers.append(site.close)
         return site.url.removeprefix("http://").rstrip("/")
@@ -197,6 +207,9 @@ class LocalStack:
         for rule in self._blueprint.rules:
             for arn, _ in rule.targets:
                 self._check_target(rule.name, arn)
+        for function in self._functions.values():
+            if function.spec.on_failure is not None:
+                self._check_target(function.spec.logical_id, function.spec.on_failure)
         gate = self._cloud.gate
         gate.on_events = buses.deliver
         gate.on_queue_change = self._wake_mappings

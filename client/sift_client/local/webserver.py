@@ -1,4 +1,4 @@
-"""A threaded WSGI server on loopback, quiet on the terminal."""
+"""A threaded WSGI server, quiet on the terminal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import make_server
+
+LOOPBACK = "127.0.0.1"
 
 
 class _Handler(MotoRequestHandler):
@@ -17,13 +19,13 @@ class _Handler(MotoRequestHandler):
 
 
 class WebServer:
-    """Serves one WSGI application on 127.0.0.1; port 0 takes a free one. Bound at once, served after `start`."""
+    """Serves one WSGI application; port 0 takes a free one. Bound at once, served after `start`."""
 
-    def __init__(self, application: Any, port: int = 0) -> None:
-        self._server = make_server("127.0.0.1", port, application, threaded=True, request_handler=_Handler)
+    def __init__(self, application: Any, port: int = 0, host: str = LOOPBACK) -> None:
+        self._server = make_server(host, port, application, threaded=True, request_handler=_Handler)
         self._thread: threading.Thread | None = None
         self.port = int(self._server.server_port)
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{host}:{self.port}"
 
     def start(self) -> None:
         """Serves in a thread of its own."""

@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import functools
 import os
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -24,18 +24,22 @@ from sift.jobs import Kind
 from sift.queue.kinds import KindQueues
 from sift.queue.sqs import SqsDeadLetters, SqsQueue
 from sift.services.advance import Advancer
+from sift.services.notices import Notices
 from sift.store.dynamo import DynamoStore
 from sift.targets import Content, FetchOptions
 
 # What one function alone needs is imported where it is put together: each cold start pays for its own.
 if TYPE_CHECKING:
+    from sift.content.guard import Guard
     from sift.services.assemble import Assembler
     from sift.services.control import Controller
     from sift.services.credentials import Authenticator
+    from sift.services.notify import Notifier
     from sift.services.pace import Pacer
     from sift.services.read import Reader
     from sift.services.results import Results
     from sift.services.retry import Retrier
+    from sift.services.schedule import Scheduler
     from sift.services.submit import Submitter
     from sift.services.sweep import Sweeper
     from sift.services.work import Worker
@@ -95,6 +99,15 @@ class Api:
     retrier: Retrier
     results: Results
     blobs: S3Blobs
+    check_webhook: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What functions/schedule calls."""
+
+    scheduler: Scheduler
+    check_webhook: Callable[[str], None]
 
 
 class FetchPage(Protocol):
@@ -130,12 +143,33 @@ def _queues(config: settings.Settings) -> dict[Kind, SqsQueue]:
 def _advancer(config: settings.Settings, store: DynamoStore) -> Advancer:
     queues = KindQueues(_queues(config))
     bus = EventBridgeBus(_Lazy("events"), config.event_bus_name)
-    blobs = S3Blobs(_Lazy("s3"), config.bucket_name)
-    return Advancer(store, queues, blobs, bus, SystemClock(), assembly=_assembly_queue(config))
+    blobs, clock = S3Blobs(_Lazy("s3"), config.bucket_name), SystemClock()
+    return Advancer(store, queues, blobs, bus, clock, _notices(config), assembly=_assembly_queue(config))
 
 
 def _assembly_queue(config: settings.Settings) -> SqsQueue:
     return SqsQueue(_Lazy("sqs"), config.assemble_queue_url)
+
+
+def _notices(config: settings.Settings) -> Notices:
+    return Notices(SqsQueue(_Lazy("sqs"), config.notify_queue_url), SystemClock())
+
+
+def _guard(allow: str, deny: str) -> Guard:
+    from sift.content.addresses import parse_allow  # most invocations of most functions do without
+    from sift.content.denials import parse_deny
+    from sift.content.guard import Guard, SystemResolver
+
+    return Guard(SystemResolver(), parse_allow(allow), parse_deny(deny))
+
+
+def _webhook_check(config: settings.SubmitSettings) -> Callable[[str], None]:
+    """What of the guard can be said of an address without resolving it."""
+
+    def check(url: str) -> None:
+        _guard(config.guard_allow, config.guard_deny).foresee(url)
+
+    return check
 
 
 def _authenticator(config: settings.CallerSettings, store: DynamoStore) -> Authenticator:
@@ -154,22 +188,12 @@ def _authenticator(config: settings.CallerSettings, store: DynamoStore) -> Authe
     return Authenticator(KeyService(store, clock), tokens)
 
 
-@functools.cache
-def api() -> Api:
-    """The services of functions/api."""
+def _submitter(config: settings.SubmitSettings, store: DynamoStore) -> Submitter:
     from sift.classes import read_classes, read_paces
     from sift.identity import Limits
     from sift.model_requests import read_paths
-    from sift.services.control import Controller
-    from sift.services.read import Reader
-    from sift.services.results import Results
-    from sift.services.retry import Retrier
     from sift.services.submit import Submitter, Terms
 
-    config = settings.load(settings.ApiSettings, os.environ)
-    store, clock = _store(config), SystemClock()
-    blobs = S3Blobs(_Lazy("s3"), config.bucket_name)
-    advancer = _advancer(config, store)
     limits = Limits(
         targets_per_job=config.targets_per_job,
         jobs_per_caller=config.jobs_per_caller,
@@ -181,8 +205,23 @@ def api() -> Api:
     paths = read_paths(config.inference_paths) if config.gateway_url else None
     paced = frozenset(read_paces(config.caller_classes))
     terms = Terms(config.jobs_total, limits, config.deadline_seconds, classes, paths, paced)
+    blobs = S3Blobs(_Lazy("s3"), config.bucket_name)
+    return Submitter(store, KindQueues(_queues(config)), blobs, SystemClock(), terms)
+
+
+@functools.cache
+def api() -> Api:
+    """The services of functions/api."""
+    from sift.services.control import Controller
+    from sift.services.read import Reader
+    from sift.services.results import Results
+    from sift.services.retry import Retrier
+
+    config = settings.load(settings.ApiSettings, os.environ)
+    store, clock = _store(config), SystemClock()
+    advancer = _advancer(config, store)
     reader = Reader(store, advancer, clock)
-    submitter = Submitter(store, KindQueues(_queues(config)), blobs, clock, terms)
+    submitter = _submitter(config, store)
     return Api(
         authenticator=_authenticator(config, store),
         submitter=submitter,
@@ -190,7 +229,37 @@ def api() -> Api:
         controller=Controller(reader, advancer, store, clock),
         retrier=Retrier(reader, submitter),
         results=Results(reader, store, _assembly_queue(config), clock),
-        blobs=blobs,
+        blobs=S3Blobs(_Lazy("s3"), config.bucket_name),
+        check_webhook=_webhook_check(config),
+    )
+
+
+@functools.cache
+def schedule() -> Schedule:
+    """The services of functions/schedule."""
+    from sift.services.schedule import Scheduler
+
+    config = settings.load(settings.ScheduleSettings, os.environ)
+    store = _store(config)
+    scheduler = Scheduler(store, _submitter(config, store), SystemClock(), config.event_key_id)
+    return Schedule(scheduler, _webhook_check(config))
+
+
+@functools.cache
+def notifier() -> Notifier:
+    """The notifier of functions/notify."""
+    from sift.connections import make_tls_context
+    from sift.content.poster import GuardedPoster
+    from sift.services.notify import Notifier
+
+    config = settings.load(settings.NotifySettings, os.environ)
+    guard = _guard(config.guard_allow, config.guard_deny)
+    return Notifier(
+        store=_store(config),
+        queue=SqsQueue(_Lazy("sqs"), config.notify_queue_url),
+        dead_letters=SqsDeadLetters(_Lazy("sqs"), config.notify_dead_letter_queue_url),
+        poster=GuardedPoster(guard, config.user_agent, make_tls_context(None)),
+        clock=SystemClock(),
     )
 
 
@@ -249,6 +318,7 @@ def worker() -> Worker:
         runner=FetchRunner(fetch_with(_pipeline(config).run), blobs, SystemClock(), pacer),
         lease_seconds=config.lease_seconds,
         pacer=pacer,
+        notices=_notices(config),
     )
 
 
@@ -291,6 +361,7 @@ def inference_worker() -> Worker:
         advancer=_advancer(config, store),
         runner=InferenceRunner(upstream, store, blobs, clock, REQUEST_SECONDS),
         lease_seconds=config.lease_seconds,
+        notices=_notices(config),
     )
 
 

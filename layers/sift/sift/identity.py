@@ -10,7 +10,7 @@ from typing import Any, Literal
 from sift.errors import Forbidden
 from sift.jobs import MAX_WINDOW
 
-AuthType = Literal["key", "jwt"]
+AuthType = Literal["key", "jwt", "event"]
 
 #: What a credential may be for. `admin:<tenant>` is an admin of that tenant only.
 FETCH, INFERENCE, ADMIN = "fetch", "inference", "admin"
@@ -160,3 +160,5 @@ class KeyRecord:
     expires_at: int | None = None
     created_at: int | None = None
     revoked_at: int | None = None
+    #: Whether events and schedules may submit as whoever holds it: an operator's word, which the key itself can't give.
+    events: bool = False

@@ -60,6 +60,8 @@ class State:
     ended_at: int | None = None
     pausing_at: int | None = None
     error: str | None = None
+    #: Which events, its end apart, go to a webhook (`sift.webhooks.mask`).
+    notify: int = 0
 
     def expired(self, now_ms: int) -> bool:
         """Past its retention: it reads as absent, whether or not the table has removed it yet."""
@@ -91,6 +93,8 @@ class Meta:
     idempotency: str | None = None
     explicit_key: bool = False
     retry_of: str | None = None
+    #: Where its events are posted: url, events, headers, metadata. The headers may be credentials.
+    webhook: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,9 @@ def reported(handler: Handler) -> Handler:
     def guarded(event: dict[str, Any], context: Any) -> Any:
         try:
             return handler(event, context)
+        except Failed as error:
+            _log.error("the invocation failed: %s", error)
+            raise
         except Exception as error:  # noqa: BLE001 - Lambda would print it with its message, whatever that holds
             _log.error("the invocation failed", exc_info=error)
             raise Failed(error.detail if isinstance(error, SiftError) else type(error).__name__) from None

@@ -35,10 +35,12 @@ LIVE_JOBS = Metric("LiveJobs")
 TARGETS_RUNNING = Metric("TargetsRunning")
 REPAIRS = Metric("Repairs", label="repair")
 REQUEST_FAULTS = Metric("RequestFaults", label="code")
+WEBHOOK_POSTS = Metric("WebhookPosts", label="result")
 
 ALL = (
     JOBS_CREATED, JOBS_REUSED, JOBS_REFUSED, JOBS_ENDED, JOB_TIME, TARGETS_ENDED, TARGET_ERRORS, TARGET_TIME,
     RESULT_BYTES, BUSY_RETRIES, LIVE_JOBS, TARGETS_RUNNING, REPAIRS, REQUEST_FAULTS,
+    WEBHOOK_POSTS,
 )  # fmt: skip
 
 #: Takes the metric, its value, and the value of its label.

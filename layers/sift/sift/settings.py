@@ -28,6 +28,7 @@ class Settings(BaseModel):
     fetch_queue_url: str = Field(min_length=1)
     assemble_queue_url: str = Field(min_length=1)
     inference_queue_url: str = Field(min_length=1)
+    notify_queue_url: str = Field(min_length=1)
     event_bus_name: str = Field(min_length=1)
 
 
@@ -75,29 +76,6 @@ class CallerSettings(Settings):
         return value
 
 
-class ApiSettings(CallerSettings):
-    """functions/api. Counts, seconds and bytes."""
-
-    jobs_total: int = Field(ge=1)
-    jobs_per_caller: int = Field(ge=1)
-    targets_per_job: int = Field(ge=1)
-    retained_jobs: int = Field(ge=1)
-    ttl_seconds: int = Field(ge=0)
-    deadline_seconds: int = Field(ge=1)
-    max_job_bytes: int = Field(ge=1)
-    caller_classes: Classes
-    gateway_url: str = Field(pattern=_GATEWAY)
-    inference_paths: str
-
-    @field_validator("inference_paths")
-    @classmethod
-    def _are_paths(cls, value: str) -> str:
-        from sift.model_requests import read_paths
-
-        read_paths(value)
-        return value
-
-
 def _check_allow(text: str) -> str:
     from sift.content.addresses import parse_allow  # here: the other functions read no lists
 
@@ -118,19 +96,72 @@ def _check(parse: Callable[[str], object], text: str) -> str:
     return text
 
 
+class GuardSettings(Settings):
+    """What a function with the guard needs. Its lists are checked here, so that a mistake stops the function at its
+    start."""
+
+    guard_allow: Annotated[str, AfterValidator(_check_allow)]
+    guard_deny: Annotated[str, AfterValidator(_check_deny)]
+
+
+class SubmitSettings(Settings):
+    """What a function that submits needs. Counts, seconds and bytes.
+
+    The guard's lists are read when the first job with a webhook comes; the functions that fetch check them at their
+    start.
+    """
+
+    guard_allow: str
+    guard_deny: str
+    jobs_total: int = Field(ge=1)
+    jobs_per_caller: int = Field(ge=1)
+    targets_per_job: int = Field(ge=1)
+    retained_jobs: int = Field(ge=1)
+    ttl_seconds: int = Field(ge=0)
+    deadline_seconds: int = Field(ge=1)
+    max_job_bytes: int = Field(ge=1)
+    caller_classes: Classes
+    gateway_url: str = Field(pattern=_GATEWAY)
+    inference_paths: str
+
+    @field_validator("inference_paths")
+    @classmethod
+    def _are_paths(cls, value: str) -> str:
+        from sift.model_requests import read_paths
+
+        read_paths(value)
+        return value
+
+
+class ApiSettings(CallerSettings, SubmitSettings):
+    """functions/api."""
+
+
+class ScheduleSettings(SubmitSettings):
+    """functions/schedule; without `event_key_id` no event is taken."""
+
+    event_key_id: str
+
+
+class SenderSettings(GuardSettings):
+    """What a function that asks other servers for something needs."""
+
+    user_agent: str = Field(min_length=1, max_length=500, pattern=r"^[!-~]([ -~]*[!-~])?$")  # it is sent as a header
+
+
+class NotifySettings(SenderSettings):
+    """functions/notify."""
+
+    notify_dead_letter_queue_url: str = Field(min_length=1)
+
+
 #: Where an archive is; "" for none.
 _ARCHIVE = r"^(https?://[!-~]+)?$"
 
 
-class ContentSettings(Settings):
-    """What a function with the pipeline needs: whatever may be fetched, all of them fetch alike.
+class ContentSettings(SenderSettings):
+    """What a function with the pipeline needs: whatever may be fetched, all of them fetch alike."""
 
-    The guard's lists are checked here, so that a mistake stops the function at its start.
-    """
-
-    guard_allow: Annotated[str, AfterValidator(_check_allow)]
-    guard_deny: Annotated[str, AfterValidator(_check_deny)]
-    user_agent: str = Field(min_length=1, max_length=500, pattern=r"^[!-~]([ -~]*[!-~])?$")  # it is sent as a header
     archive_api: str = Field(pattern=_ARCHIVE)
     archive_replay: str = Field(pattern=_ARCHIVE)
     question_model: str

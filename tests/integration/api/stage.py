@@ -37,6 +37,7 @@ from sift_client.local.planner import make_blueprint
 ROOT = Path(__file__).parents[3]
 #: A Lambda answer may have this many bytes (Lambda quotas: invocation payload, synchronous).
 LAMBDA_BYTES = 6_291_556
+FOLDERS = ("api", "fetch", "fetch_now", "inference", "assemble", "sweep", "schedule", "notify")
 #: What an event source mapping calls the fields of a message.
 MESSAGE_FIELDS = {"messageId": "MessageId", "receiptHandle": "ReceiptHandle", "body": "Body"}
 _numbers = itertools.count()
@@ -68,14 +69,17 @@ def forget_process() -> None:
 
 
 def forget_services() -> None:
-    for cached in (
+    services = (
         bootstrap.api,
         bootstrap.worker,
         bootstrap.inference_worker,
         bootstrap.fetch_now,
         bootstrap.sweeper,
+        bootstrap.schedule,
         bootstrap.assembler,
-    ):
+        bootstrap.notifier,
+    )
+    for cached in services:
         cached.cache_clear()
 
 
@@ -88,9 +92,7 @@ class Deployment:
         naming = Naming(document, "api", self.cloud.account, self.cloud.url, "http://127.0.0.1:9")
         self.blueprint: Blueprint = make_blueprint(document, naming)
         self.cloud.provision(self.blueprint)
-        self.functions = {
-            name: load_function(name) for name in ("api", "fetch", "fetch_now", "inference", "assemble", "sweep")
-        }
+        self.functions = {name: load_function(name) for name in FOLDERS}
 
     def client(self, service: str) -> Any:
         return self.cloud.client(service)
@@ -139,6 +141,10 @@ class Stage:
         attributes = dict(blueprint.queues["FetchQueue"].attributes)
         del attributes["RedrivePolicy"]
         self.queue_url: str = sqs.create_queue(QueueName=f"fetch-{number}", Attributes=attributes)["QueueUrl"]
+        hooks = dict(blueprint.queues["NotifyQueue"].attributes)
+        del hooks["RedrivePolicy"]
+        self.notify_url: str = sqs.create_queue(QueueName=f"notify-{number}", Attributes=hooks)["QueueUrl"]
+        self.given_up_url: str = sqs.create_queue(QueueName=f"given-up-{number}")["QueueUrl"]
         self.dead_url: str = sqs.create_queue(QueueName=f"dead-{number}")["QueueUrl"]
         attributes = dict(blueprint.queues["InferenceQueue"].attributes)
         del attributes["RedrivePolicy"]
@@ -147,7 +153,7 @@ class Stage:
         self.assemble_url: str = sqs.create_queue(QueueName=f"assemble-{number}")["QueueUrl"]
         self.environ: dict[str, str] = {}
         # Of what two functions are told differently, such as the lease, the fetch function's counts.
-        for name in ("ApiFunction", "InferenceFunction", "FetchFunction", "FetchNowFunction", "SweepFunction"):
+        for name in sorted(blueprint.functions, key=lambda name: name == "FetchFunction"):
             self.environ |= blueprint.functions[name].environment
         self.environ |= {
             "TABLE_NAME": self.table,
@@ -156,6 +162,8 @@ class Stage:
             "FETCH_DEAD_LETTER_QUEUE_URL": self.dead_url,
             "INFERENCE_QUEUE_URL": self.inference_url,
             "INFERENCE_DEAD_LETTER_QUEUE_URL": self.inference_dead_url,
+            "NOTIFY_QUEUE_URL": self.notify_url,
+            "NOTIFY_DEAD_LETTER_QUEUE_URL": self.given_up_url,
             "AWS_ENDPOINT_URL": deployment.cloud.url,
             "AWS_ACCESS_KEY_ID": "local",
             "AWS_SECRET_ACCESS_KEY": "local",

@@ -55,6 +55,25 @@ def invoke(stage: Stage, name: str, queue_url: str, seconds: float = 90.0) -> li
     return [message["Body"] for message in messages if message["MessageId"] in kept]
 
 
+def notify_function(stage: Stage, seconds: float = 30.0) -> list[str]:
+    """One invocation with what the queue of notices has; the bodies of the messages that it kept."""
+    sqs = stage.deployment.client("sqs")
+    asked = {"MaxNumberOfMessages": 10, "MessageSystemAttributeNames": ["ApproximateReceiveCount"]}
+    messages = sqs.receive_message(QueueUrl=stage.notify_url, **asked).get("Messages", [])
+    answer = stage.deployment.functions["notify"].lambda_handler({"Records": records(messages)}, context(seconds))
+    kept = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+    for message in messages:
+        if message["MessageId"] not in kept:
+            sqs.delete_message(QueueUrl=stage.notify_url, ReceiptHandle=message["ReceiptHandle"])
+    return [message["Body"] for message in messages if message["MessageId"] in kept]
+
+
+def fire_event(stage: Stage, event: Any) -> dict[str, Any]:
+    """One asynchronous invocation of the function for events; what it raises is what Lambda sees."""
+    made: dict[str, Any] = stage.deployment.functions["schedule"].lambda_handler(event, context(60.0))
+    return made
+
+
 @pytest.fixture
 def answers(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> dict[str, Content | Exception]:
     """What the pipeline answers, by URL."""

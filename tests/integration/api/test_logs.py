@@ -16,12 +16,14 @@ from typing import Any, ClassVar
 import pytest
 
 from sift import bootstrap
+from sift.clock import SystemClock
 from sift.content import client, pipeline
 from sift.errors import Unavailable
 from sift.services.sweep import QUIET_MS
+from sift.services.webhook_secrets import WebhookSecrets
 from tests.docs.pages import names, read, rows, section
 from tests.integration.api.stage import Stage, context
-from tests.integration.api.test_functions import fetch_function, later, records, sweep_function
+from tests.integration.api.test_functions import fetch_function, later, notify_function, records, sweep_function
 
 
 class Secrets:
@@ -133,6 +135,7 @@ def plant(secrets: Secrets, site: Site) -> list[dict[str, Any]]:
         f"/{secrets('path')}": (200, {"Content-Type": "application/json"}, b"{}"),
         "/pdf": (200, {"Content-Type": "application/pdf"}, b"%PDF-1.7\n" + body),
         "/notes": (200, text, (secrets("body") + " is high. \n").encode() * 9),
+        f"/{secrets('hookpath')}": (500, {"Location": f"/{secrets('hooklocation')}"}, secrets("hookanswer").encode()),
         f"/{secrets('gateway')}/chat/completions": (200, {}, json.dumps(reply).encode()),
     }
     headers = {"Authorization": f"Bearer {secrets('authorization')}", "Cookie": f"sid={secrets('cookie')}"}
@@ -209,7 +212,15 @@ def live(stage: Stage, secrets: Secrets, site: Site, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("GATEWAY_URL", f"http://{site.address}/{secrets('gateway')}")
     targets = plant(secrets, site)
     break_parts(stage, secrets, monkeypatch)
-    more = {"metadata": {"note": secrets("metadata")}, "fresh": False}
+    hook = asyncio.run(WebhookSecrets(stage.store, SystemClock()).renew("acme", "ann"))
+    secrets.planted["hooksecret"] = hook.removeprefix("whsec_")
+    webhook = {
+        "url": f"http://{site.address}/{secrets('hookpath')}?key={secrets('hookquery')}",
+        "events": ["target.done", "job.ended"],
+        "headers": {"Authorization": f"Bearer {secrets('hookheader')}"},
+        "metadata": {"note": secrets("hookmetadata")},
+    }
+    more = {"metadata": {"note": secrets("metadata")}, "fresh": False, "webhook": webhook}
     sent = {"idempotency-key": secrets("idempotency")}
     reply = stage.request("POST", "/v1/jobs", {"targets": targets, **more}, headers=sent)
     assert reply.status == 202, reply.raw
@@ -234,6 +245,9 @@ def live(stage: Stage, secrets: Secrets, site: Site, monkeypatch: pytest.MonkeyP
     sqs.purge_queue(QueueUrl=stage.queue_url)
     assert sweep_function(stage)["resent"] == 1, "the busy one, whose message was lost"
     assert stage.request("POST", f"{job}/cancel").status == 200
+    sqs.send_message(QueueUrl=stage.notify_url, MessageBody=secrets("noticed"))
+    notify_function(stage)
+    assert any("hookheader" in secrets.found_in(request) for request in site.seen)
     fail(stage, secrets, job, monkeypatch)
     return job_id
 

@@ -15,12 +15,21 @@ import pytest
 from sift import aws
 from sift.assembly import AssemblyMessage
 from sift.clock import SystemClock
+from sift.content.poster import Posted
 from sift.errors import TargetBusy, TargetFailed
+from sift.loglines import Failed
 from sift.services.sweep import QUIET_MS
+from sift.services.webhook_secrets import WebhookSecrets
 from sift.store import keys, requests
 from sift.targets import Content, FetchOptions
-from tests.integration.api.stage import Stage
-from tests.integration.api.test_functions import fetch_function, later, sweep_function
+from tests.integration.api.stage import Stage, read_event
+from tests.integration.api.test_functions import (
+    fetch_function,
+    fire_event,
+    later,
+    notify_function,
+    sweep_function,
+)
 from tests.integration.api.test_inference_function import inference_function
 from tests.integration.api.test_inference_function import submit as submit_requests
 from tests.integration.upstream.stub import StubGateway
@@ -58,6 +67,10 @@ NOT_CALLED = {
     ("InferenceFunction", ("sqs:GetQueueAttributes", "InferenceQueue")): "the mapping asks with this role",
     ("InferenceFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
     ("FetchNowFunction", ("s3:GetObject", "ContentBucket")): "a presigned link has the rights of its maker",
+    ("NotifyFunction", ("sqs:ReceiveMessage", "NotifyQueue")): "the mapping polls with this role",
+    ("NotifyFunction", ("sqs:DeleteMessage", "NotifyQueue")): "the mapping deletes with this role",
+    ("NotifyFunction", ("sqs:GetQueueAttributes", "NotifyQueue")): "the mapping asks with this role",
+    ("ScheduleFunction", ("sqs:SendMessage", "ScheduleDeadLetterQueue")): "Lambda sends what failed with this role",
     ("ApiFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
     ("FetchFunction", ("s3:ListBucket", "ContentBucket")): "else a missing object reads as forbidden",
     ("AssembleFunction", ("sqs:ReceiveMessage", "AssembleQueue")): "the mapping polls with this role",
@@ -123,6 +136,8 @@ class Recorder:
             environ["FETCH_DEAD_LETTER_QUEUE_URL"]: "FetchDeadLetterQueue",
             environ["INFERENCE_QUEUE_URL"]: "InferenceQueue",
             environ["INFERENCE_DEAD_LETTER_QUEUE_URL"]: "InferenceDeadLetterQueue",
+            environ["NOTIFY_QUEUE_URL"]: "NotifyQueue",
+            environ["NOTIFY_DEAD_LETTER_QUEUE_URL"]: "NotifyDeadLetterQueue",
             environ["EVENT_BUS_NAME"]: "EventBus",
         }
         call = aws.call
@@ -190,8 +205,19 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
                 raise answer
             return answer
 
+    class Poster:
+        def __init__(self, *parts: Any) -> None:
+            pass
+
+        async def post(self, url: str, headers: Any, body: bytes, deadline_s: float) -> Posted:
+            return Posted(500)
+
     monkeypatch.setattr("sift.content.pipeline.Pipeline", Pipeline)
+    monkeypatch.setattr("sift.content.poster.GuardedPoster", Poster)
     stage.key = stage.new_key("large", limits={"targets_per_job": 9_000, "jobs_per_caller": 9})
+    for actor in ("large", "ann"):
+        asyncio.run(WebhookSecrets(stage.store, SystemClock()).renew("acme", actor))
+    hook = {"url": "https://example.com/", "events": ["target.done", "target.failed", "job.ended"]}
 
     def ask(method: str, path: str, status: int, body: Any = None) -> Any:
         with recorder.running("ApiFunction"):
@@ -217,8 +243,8 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
         with recorder.running("SweepFunction"):
             sweep_function(stage)
 
-    mixed = submit(good, busy)
-    failed = submit(bad)
+    mixed = submit(good, busy, webhook=hook)
+    failed = submit(bad, webhook=hook)
     cut = submit(*long, window=2)
     stage.deployment.client("sqs").send_message(QueueUrl=stage.queue_url, MessageBody="not a target message")
     work()
@@ -238,6 +264,10 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
     stage.deployment.client("dynamodb").update_item(TableName=stage.table, **due)
     later(monkeypatch, QUIET_MS)
     sweep()
+    stage.deployment.client("sqs").send_message(QueueUrl=stage.notify_url, MessageBody="not a notice")
+    with recorder.running("NotifyFunction"):
+        notify_function(stage)
+    fire(stage, recorder, monkeypatch, long)
     caller = stage.key
     assemble_all(stage, recorder)
     stage.key = caller
@@ -286,11 +316,27 @@ def assemble_all(stage: Stage, recorder: Recorder) -> None:
     assemble(kept=1)
 
 
+def fire(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, long: list[str]) -> None:
+    """Events of every size, the last of them over the cap of its caller."""
+    limits = {"targets_per_job": 9_000, "jobs_per_caller": 3}
+    key = stage.new_key("timer", events=True, limits=limits, scopes=("fetch", "inference"))
+    monkeypatch.setenv("EVENT_KEY_ID", key.split("_")[1])
+    many = [f"https://example.com/{number}" for number in range(8_100)]
+    with recorder.running("ScheduleFunction"):
+        batches: list[dict[str, Any]] = [{"targets": [{"url": url} for url in urls]} for urls in (long, many)]
+        batches.append({"requests": [{"path": "/v1/chat/completions", "model": "small", "body": {"n": 1}}]})
+        for number, batch in enumerate(batches):
+            fire_event(stage, read_event("schedule-batch") | {"id": str(number), "detail": batch})
+        with pytest.raises(Failed, match="caller_busy"):
+            fire_event(stage, read_event("schedule-batch"))
+
+
 def infer(stage: Stage, recorder: Recorder) -> None:
     """Requests that are answered at length, that have to wait, and that are sent out from the bucket."""
     with recorder.running("ApiFunction"):
         long = ["x" * 40_000] * 3  # bodies of this size are kept in the bucket
-        cut = submit_requests({"size": 1_000_000}, *({"body": text} for text in long), window=2)
+        hook = {"url": "https://example.com/", "events": ["job.ended"], "headers": {}, "metadata": {}}
+        cut = submit_requests({"size": 1_000_000}, *({"body": text} for text in long), window=2, webhook=hook)
         submit_requests({"status": 429})
         submit_requests({"status": 404})  # it fails, and no longer stands for the same work
     stage.deployment.client("sqs").send_message(QueueUrl=stage.inference_url, MessageBody="not a target message")

@@ -126,7 +126,6 @@ def test_a_target_that_is_no_object(stage: Stage, target: Any) -> None:
         {**GOOD, "options": {"question": "?"}},
         {**GOOD, "options": {"recover": "yes"}},
         {**GOOD, "options": {"context": 3}},
-        {**GOOD, "webhook": "https://example.com/hook"},
         {**GOOD, "options": None},
     ],
 )

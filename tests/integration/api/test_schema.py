@@ -103,6 +103,9 @@ def test_answers_are_those_of_the_document(
                 case.path_parameters[name] = value
         if mode.is_positive and index == 0:
             case.query.clear()
+        if mode.is_positive and index == 0 and isinstance(case.body, dict):
+            case.body.pop("requests", None)  # not together with targets, and of no use without a gateway
+            case.body.pop("webhook", None)  # an address that may be posted to, and a secret
         if mode.is_positive and index is not None and isinstance(case.body, dict):
             if index == 0 and path == "/v1/jobs":  # a job that has targets and no requests is rarely drawn
                 case.body.pop("requests", None)

@@ -221,3 +221,43 @@ def test_trouble_is_told_in_a_line(table: DynamoStore, capsys: Captured, monkeyp
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
     assert main(["keys", "list", "--table", "nowhere"]) == 4
     assert "no AWS credentials" in capsys.readouterr().err
+
+
+def test_a_key_is_for_events_only_when_it_is_said(table: DynamoStore, capsys: Captured) -> None:
+    for options, events in ((["--events"], True), ([], False)):
+        key = create(capsys, "--actor", "nightly", *options)
+        record = asyncio.run(table.get_key(key.split("_")[1]))
+        assert record is not None
+        assert record.events is events
+    assert main(["keys", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert {entry["events"] for entry in listed if entry["actor"] == "nightly"} == {True, False}
+
+
+def test_a_webhook_secret_is_shown_once_and_the_one_before_goes_on_for_a_while(
+    table: DynamoStore, capsys: Captured
+) -> None:
+    who = ["--tenant", "acme", "--actor", "hooked"]
+    shown = []
+    for options in ([], ["--overlap", "2"], ["--overlap", "0"]):
+        assert main(["keys", "webhook-secret", *who, *options]) == 0
+        out, err = capsys.readouterr()
+        shown.append(out.strip())
+        assert shown[-1] not in err
+        stored = asyncio.run(table.get_secrets("acme/hooked"))
+        assert stored is not None
+        now = SystemClock().now_ms() // 1000
+        expected = shown[-2:][::-1] if options == ["--overlap", "2"] else shown[-1:]
+        assert stored.valid(now) == expected
+    assert len(set(shown)) == 3
+    assert all(re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", secret) for secret in shown)
+    assert main(["keys", "webhook-secret", *who, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out).keys() == {"tenant", "actor", "secret"}
+
+
+@pytest.mark.parametrize("options", [["--overlap", "-1"], ["--overlap", "721"], ["--overlap", "x"]])
+def test_an_overlap_is_a_number_of_hours(table: DynamoStore, capsys: Captured, options: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["keys", "webhook-secret", "--tenant", "acme", "--actor", "ann", *options])
+    assert "0 to 720" in capsys.readouterr().err
+    assert main(["keys", "webhook-secret", "--tenant", "a/b", "--actor", "ann"]) == 2

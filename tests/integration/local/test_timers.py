@@ -45,6 +45,52 @@ def test_schedule_fires_again_and_again(project: Project, start: Start) -> None:
     assert _notes(project, "Off") == []
 
 
+def test_scheduler_fills_in_its_times(project: Project, start: Start) -> None:
+    text = '{"time": "<aws.scheduler.scheduled-time>", "name": "<aws.scheduler.schedule-arn>", "a": 1}'
+    every = {"ScheduleExpression": "rate(1 minute)", "FlexibleTimeWindow": {"Mode": "OFF"}}
+    project.add_function("Inner", NOTE, Events={"Tick": {"Type": "ScheduleV2", "Properties": {**every, "Input": text}}})
+    project.add_function("Plain", NOTE, Events={"Tick": {"Type": "ScheduleV2", "Properties": every}})
+    project.add_function("Outer", NOTE)
+    target = {"Arn": {"Fn::GetAtt": ["Outer", "Arn"]}, "RoleArn": "arn:aws:iam::1:role/x", "Input": text}
+    project.add("Timer", "AWS::Scheduler::Schedule", **every, Target=target)
+    project.add("Off", "AWS::Scheduler::Schedule", **every, Target={**target, "Input": "{}"}, State="DISABLED")
+    start(schedule_speed=120)
+    wait_for(lambda: all(len(_notes(project, name)) >= 2 for name in ("Inner", "Plain", "Outer")), 240)
+    for function, name in (("Inner", "sift-local-InnerTick"), ("Outer", "sift-local-Timer")):
+        events = [event for _, event in _notes(project, function)]
+        assert [(event["a"], event["name"].rpartition("/")[2]) for event in events] == [(1, name)] * len(events)
+        times = [datetime.strptime(event["time"], "%Y-%m-%dT%H:%M:%S%z") for event in events]
+        assert times == sorted(set(times)), "each firing has a time of its own"
+    assert _notes(project, "Plain")[0][1]["source"] == "aws.scheduler"
+
+
+def test_a_schedule_of_what_is_no_function_is_named(project: Project, start: Start) -> None:
+    project.add("Queue", "AWS::SQS::Queue")
+    target = {"Arn": {"Fn::GetAtt": ["Queue", "Arn"]}, "RoleArn": "arn:aws:iam::1:role/x"}
+    project.add("Timer", "AWS::Scheduler::Schedule", ScheduleExpression="rate(1 minute)", Target=target)
+    with pytest.raises(TemplateError, match=r"Timer: target .* is no function"):
+        start()
+
+
+def test_an_event_that_failed_for_good_goes_to_its_destination(project: Project, start: Start) -> None:
+    project.add("Dead", "AWS::SQS::Queue")
+    failure = {"Type": "SQS", "Destination": {"Fn::GetAtt": ["Dead", "Arn"]}}
+    settings = {"MaximumRetryAttempts": 1, "DestinationConfig": {"OnFailure": failure}}
+    project.add_function("Retry", NOTE, EventInvokeConfig=settings)
+    stack = start(retry_speed=200)
+    for event in ({"detail": {"fail": True}, "n": 7}, {"detail": {}}):
+        stack.client("lambda").invoke(
+            FunctionName="sift-local-Retry", InvocationType="Event", Payload=json.dumps(event)
+        )
+    ask = {"QueueUrl": stack.physical("Dead"), "MaxNumberOfMessages": 10}
+    (message,) = wait_for(lambda: stack.client("sqs").receive_message(**ask).get("Messages"), 240)
+    record = json.loads(message["Body"])
+    assert record["requestContext"]["condition"] == "RetriesExhausted"
+    assert record["requestContext"]["approximateInvokeCount"] == 2
+    assert record["requestPayload"] == {"detail": {"fail": True}, "n": 7}
+    assert record["responsePayload"]["errorMessage"] == "no"
+
+
 def test_rule_gets_the_events_of_its_bus_that_fit(project: Project, start: Start) -> None:
     project.add("Bus", "AWS::Events::EventBus", Name={"Ref": "AWS::StackName"})
     project.add("Queue", "AWS::SQS::Queue")

@@ -80,7 +80,7 @@ def test_what_nobody_foresaw_is_internal_and_says_no_more(error: errors.SiftErro
         (("body", "targets", 3, "url"), "bad_url", "invalid_target"),
         (("body", "targets", 3, "options", "grep"), "extra_forbidden", "unsupported_option"),
         (("body", "options", "mode"), "literal_error", "unsupported_option"),
-        (("body", "webhook"), "extra_forbidden", "unsupported_option"),
+        (("body", "webhook", "url"), "bad_url", "invalid_webhook"),
         (("body", "requests"), "list_type", "no_targets"), (("body",), "no_targets", "no_targets"),
         (("body",), "two_kinds", "invalid_request"), (("body",), "no_options", "unsupported_option"),
         (("body", "requests", 3, "body"), "dict_type", "invalid_target"),

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from sift.api import problems, views
 from sift.api.models import JobRequest, Target
-from sift.api.routes import _read
+from sift.api.submissions import read_submission
 from sift.blobs.memory import MemoryBlobs
 from sift.errors import NotFound, TooLarge
 from sift.services.read import Slot
@@ -28,16 +28,21 @@ def code_of(body: dict[str, Any]) -> tuple[str, str]:
     return refused.code, refused.detail
 
 
+def allow(url: str) -> None:
+    """Every webhook may be posted to."""
+
+
 def test_what_is_read() -> None:
     request = JobRequest.model_validate({"requests": [{**GOOD, "model": "a", "id": "mine"}, GOOD], "window": 3})
-    read = _read(request, None)
+    read = read_submission(request, None, allow)
     assert read.kind == "inference"
     assert read.window == 3
     assert list(read.targets) == [
         RequestSpec("/v1/chat/completions", "a", '{"messages":[],"model":"a"}', "mine"),
         RequestSpec("/v1/chat/completions", None, '{"messages":[]}'),
     ]
-    assert _read(JobRequest.model_validate({"targets": [{"url": "https://a.example"}]}), None).kind == "fetch"
+    of_urls = JobRequest.model_validate({"targets": [{"url": "https://a.example"}]})
+    assert read_submission(of_urls, None, allow).kind == "fetch"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +74,7 @@ def test_what_is_refused(body: dict[str, Any], code: str) -> None:
 def test_the_index_of_a_body_that_is_too_large_is_named() -> None:
     request = JobRequest.model_validate({"requests": [GOOD, {**GOOD, "body": {"x": "x" * 1_048_577}}]})
     with pytest.raises(TooLarge) as caught:
-        _read(request, None)
+        read_submission(request, None, allow)
     answer = problems.answer(caught.value, "r")
     assert answer.status_code == 413
     assert '"index": 1' in str(answer.body)

@@ -13,6 +13,9 @@ ALL = {
     "FETCH_QUEUE_URL": "https://sqs.example/fetch",
     "ASSEMBLE_QUEUE_URL": "https://sqs.example/assemble",
     "INFERENCE_QUEUE_URL": "https://sqs.example/inference",
+    "NOTIFY_QUEUE_URL": "https://sqs.example/notify",
+    "NOTIFY_DEAD_LETTER_QUEUE_URL": "https://sqs.example/given-up",
+    "EVENT_KEY_ID": "00000000000a",
     "EVENT_BUS_NAME": "bus",
     "JOBS_TOTAL": "8",
     "JOBS_PER_CALLER": "1",
@@ -45,6 +48,7 @@ ALL = {
 }
 MODELS: list[type[settings.Settings]] = [
     settings.ApiSettings, settings.FetchSettings, settings.InferenceSettings, settings.SweepSettings,
+    settings.ScheduleSettings, settings.NotifySettings,
 ]  # fmt: skip
 VARIABLES = [(model, name.upper()) for model in MODELS for name in model.model_fields]
 
@@ -65,7 +69,7 @@ def test_a_missing_variable_is_named(model: type[settings.Settings], variable: s
     assert variable in caught.value.hint
 
 
-@pytest.mark.parametrize(("model", "variable"), [pair for pair in VARIABLES if ALL[pair[1]].isdigit()])
+@pytest.mark.parametrize(("model", "variable"), [pair for pair in VARIABLES if ALL[pair[1]].isdecimal()])
 @pytest.mark.parametrize("wrong", ["", "many", "-1", "1.5"])
 def test_a_wrong_number_is_named(model: type[settings.Settings], variable: str, wrong: str) -> None:
     with pytest.raises(settings.SettingsError, match=variable):

@@ -78,6 +78,7 @@ def fullest(status: Status, **values: Any) -> dict[str, Any]:
         bytes=64 * 2**20 - 1,
         flight=dict.fromkeys(range(TOTAL - 1 - MAX_WINDOW, TOTAL - 1), entry),
         started_at=end,
+        notify=7,
         **values,
     )
     put = requests.put(keys.state(state.job_id), codec.state_item(state))

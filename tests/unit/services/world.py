@@ -26,6 +26,7 @@ from sift.services.control import Controller
 from sift.services.fetching import FetchRunner
 from sift.services.inferring import InferenceRunner
 from sift.services.keys import KeyService
+from sift.services.notices import Notices
 from sift.services.purge import Purger
 from sift.services.read import Reader
 from sift.services.results import Results
@@ -133,6 +134,7 @@ class World:
         self.queue = MemoryQueue(self.clock, VISIBILITY_SECONDS)
         self.requests = MemoryQueue(self.clock, 10 * VISIBILITY_SECONDS)
         self.gateway = FakeGateway(self.clock)
+        self.notices = MemoryQueue(self.clock, 180)
         self.blobs = MemoryBlobs(PART_BYTES)
         self.bus = MemoryBus()
         self.assembly = MemoryQueue(self.clock, ASSEMBLE_VISIBILITY_SECONDS)
@@ -149,10 +151,11 @@ class World:
         self.life = life = Life(plan)
         store, queue = life.wrap("store", self.store), life.wrap("queue", self.queue)
         blobs, bus = life.wrap("blobs", self.blobs), life.wrap("bus", self.bus)
+        notices = Notices(life.wrap("notices", self.notices), self.clock)
         requests = life.wrap("requests", self.requests)
         queues = KindQueues({"fetch": queue, "inference": requests})
         assembly = life.wrap("assembly", self.assembly)
-        self.advancer = Advancer(store, queues, blobs, bus, self.clock, assembly=assembly)
+        self.advancer = Advancer(store, queues, blobs, bus, self.clock, notices, assembly=assembly)
         self.submitter = Submitter(store, queues, blobs, self.clock, self.terms)
         self.reader = Reader(store, self.advancer, self.clock)
         self.controller = Controller(self.reader, self.advancer, store, self.clock)
@@ -186,12 +189,13 @@ class World:
 
     def _make(self, life: Life, queue: Any, runner: Runner) -> Worker:
         store, blobs = life.wrap("store", self.store), life.wrap("blobs", self.blobs)
+        notices = Notices(life.wrap("notices", self.notices), self.clock)
         bus, assembly = life.wrap("bus", self.bus), life.wrap("assembly", self.assembly)
-        advancer = Advancer(store, queue, blobs, bus, self.clock, assembly=assembly)
+        advancer = Advancer(store, queue, blobs, bus, self.clock, notices, assembly=assembly)
         return Worker(
             store=store, queue=queue, dead_letters=life.wrap("dead", self.queue), clock=self.clock,
             advancer=advancer, runner=runner, lease_seconds=LEASE_SECONDS,
-            random_source=random.Random(next(self._seeds)),
+            random_source=random.Random(next(self._seeds)), notices=notices,
         )  # fmt: skip
 
     # what a user does
@@ -280,7 +284,15 @@ class World:
         """Everything that is kept, to compare."""
         kept = dict(vars(self.store))
         return copy.deepcopy(
-            (kept, self.queue.waiting, self.requests.waiting, self.queue.buried, self.blobs.blobs, self.bus.published)
+            (
+                kept,
+                self.queue.waiting,
+                self.requests.waiting,
+                self.notices.waiting,
+                self.queue.buried,
+                self.blobs.blobs,
+                self.bus.published,
+            )
         )
 
     def check(self, job_id: str, statuses: Sequence[str] | None = None) -> None:

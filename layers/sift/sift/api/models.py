@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from sift.jobs import MAX_WINDOW, Kind, Status
 from sift.model_requests import MAX_MODEL_CHARS, MAX_PATH_CHARS
 from sift.targets import FetchOptions
+from sift.webhooks import JOB_ENDED, DeliveryState, Event, check_headers
 
 #: Longer than any URL that a browser or server takes (RFC 9110 asks for at least 8,000 octets).
 URL_CHARS = 8_192
@@ -66,6 +67,27 @@ class ModelRequest(_Strict):
 Label = Annotated[str, Field(max_length=512)]
 
 
+Metadata = dict[Annotated[str, Field(min_length=1, max_length=64)], Label]
+
+
+def _check_headers(headers: dict[str, str]) -> dict[str, str]:
+    try:
+        return check_headers(headers)
+    except ValueError as error:
+        raise PydanticCustomError("bad_headers", "{reason}", {"reason": str(error)}) from None
+
+
+class WebhookRequest(_Strict):
+    """Where the events of a job are posted, signed as Standard Webhooks are."""
+
+    url: Url = Field(examples=["https://example.com/hooks/sift"])
+    events: list[Event] = Field(default_factory=lambda: [JOB_ENDED], min_length=1, max_length=16)
+    headers: Annotated[dict[str, str], AfterValidator(_check_headers)] = Field(
+        default_factory=dict, description="Sent with every post: `Authorization`, and `X-` headers of your own."
+    )
+    metadata: Metadata = Field(default_factory=dict, max_length=16, description="Yours; it is in every post.")
+
+
 class JobRequest(_Strict):
     """A batch of URLs to fetch, or of requests to the model gateway: exactly one of `targets` and `requests`."""
 
@@ -75,9 +97,8 @@ class JobRequest(_Strict):
         default_factory=FetchOptions, description="For every target without its own; not with `requests`."
     )
     window: int = Field(default=MAX_WINDOW, strict=True, ge=1, le=MAX_WINDOW, description="Targets out at once.")
-    metadata: dict[Annotated[str, Field(min_length=1, max_length=64)], Label] = Field(
-        default_factory=dict, max_length=16, description="Yours; it is shown with the job."
-    )
+    metadata: Metadata = Field(default_factory=dict, max_length=16, description="Yours; it is shown with the job.")
+    webhook: WebhookRequest | None = Field(default=None, description="Where to post what happens to the job.")
     fresh: bool = Field(default=False, strict=True, description="Run it even if the same work was submitted before.")
 
     @model_validator(mode="after")
@@ -127,6 +148,18 @@ class JobError(BaseModel):
     detail: str
 
 
+class Webhook(BaseModel):
+    """How the posts of a job go."""
+
+    url: str = Field(description="Without its query.")
+    events: list[Event]
+    state: Literal["pending"] | DeliveryState = Field(
+        description="`failed`: a post was given up, and stays; `delivered`: the last one that counts was taken."
+    )
+    last_status: int | None = Field(description="HTTP status of the last answer that was noted.")
+    last_error: str | None = Field(description="Code of what was wrong with it.")
+
+
 class Job(BaseModel):
     """A job as it stands. Times are RFC 3339 in UTC."""
 
@@ -146,6 +179,7 @@ class Job(BaseModel):
     error: JobError | None
     metadata: dict[str, str]
     retry_of: str | None = Field(description="The job whose unfinished targets it runs again.")
+    webhook: Webhook | None = Field(default=None, description="Null without one.")
     reused: bool = Field(default=False, description="An earlier submission of the same work made it.")
 
 

@@ -144,7 +144,10 @@ def refuse_fields(found: Sequence[Mapping[str, Any]]) -> errors.RequestRefused:
     detail = f"{name}: {message}"
     if path in {("targets",), ("requests",)}:
         return errors.Invalid("no_targets", detail, _ONE_KIND, extra=extra)
-    if path[0] == "options" or "options" in path[2:3] or path[0] == "webhook":
+    if path[0] == "webhook":
+        hint = "A webhook is an object with `url` (http or https), `events`, `headers` and `metadata`."
+        return errors.Invalid("invalid_webhook", detail, hint, extra=extra)
+    if path[0] == "options" or "options" in path[2:3]:
         return errors.Invalid(
             "unsupported_option", detail, f"The options are {', '.join(FetchOptions.model_fields)}.", extra=extra
         )

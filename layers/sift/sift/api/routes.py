@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -13,21 +13,18 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 from pydantic import Field
 
 import sift
-from sift.api import cursors, excerpts, openapi, problems, views
+from sift.api import cursors, excerpts, openapi, views
 from sift.api.models import Health, Job, JobPage, JobRequest, Target, TargetPage
 from sift.api.queries import PLAIN_FLAG, PLAIN_NUMBER
+from sift.api.submissions import read_submission
 from sift.api.views import json_response
 from sift.bootstrap import Api, run
-from sift.clashes import find_clash
 from sift.clock import SystemClock
 from sift.errors import Invalid
 from sift.identity import ADMIN, FETCH, INFERENCE, NAME_CHARS, Identity
 from sift.jobs import Kind, Meta, State, Status
-from sift.model_requests import read_request
 from sift.services.read import Slot, Whose
-from sift.services.submit import Request, Submitted
-from sift.store.ports import AnySpec, Spec
-from sift.targets import FetchOptions
+from sift.services.submit import Submitted
 
 #: Longest hold of a status read, in seconds: an HTTP API ends a request after 30.
 WAIT_SECONDS = 20
@@ -35,7 +32,6 @@ PAGE_SLOTS = 1_000
 PAGE_JOBS = 100
 #: When to ask again for a results file that is being written, in seconds.
 RESULTS_SECONDS = 3
-KEY_CHARS = 255
 
 
 #: The scopes of which a route needs one: those that look, and those that make or change a job.
@@ -86,8 +82,8 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         """Submit a batch of URLs, or of requests to the model gateway. The same work again answers the same job, with
         `reused: true`."""
         key = app.current_event.headers.get("idempotency-key") or app.current_event.headers.get("x-idempotency-key")
-        who = caller(INFERENCE if request.requests else FETCH)
-        return _submitted(run(services().submitter.submit(who, _read(request, key))))
+        who, api = caller(INFERENCE if request.requests else FETCH), services()
+        return _submitted(api, run(api.submitter.submit(who, read_submission(request, key, api.check_webhook))))
 
     @router.get("/v1/jobs", tags=["jobs"], responses=openapi.answers(JobPage, 200, 400, 401, 403, 422, 503))
     def jobs(
@@ -107,7 +103,8 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         before = None if cursor is None else cursors.decode_job(salt, cursor)
         accept = functools.partial(_is_job, status, kind)
         found, more = run(services().reader.jobs(who, before, limit, accept, whose))
-        bodies = [views.job(meta, state, _clock.now_ms()) for meta, state in found]
+        posts = run(services().reader.deliveries([meta for meta, _ in found]))
+        bodies = [views.job(meta, state, _clock.now_ms(), delivery=posts.get(meta.job_id)) for meta, state in found]
         return json_response(200, {"jobs": bodies, "next": more and cursors.encode(salt, more)})
 
     @router.get("/v1/jobs/<job_id>", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 422, 503))
@@ -121,7 +118,7 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         ] = 0,
     ) -> Response[Any]:
         """A job's state: counts, times, error; no contents. Cheap enough to poll."""
-        return _job(run(services().reader.wait(caller(*READ), job_id, wait)))
+        return _job(services(), run(services().reader.wait(caller(*READ), job_id, wait)))
 
     @router.post(
         "/v1/jobs/<job_id>/cancel", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 409, 422, 503)
@@ -129,7 +126,7 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
     def cancel(job_id: JobId) -> Response[Any]:
         """Cancel a job. Doing it again changes nothing; what has finished is kept. An inference job is `cancelling`
         until its requests in flight are aborted."""
-        return _job(run(services().controller.cancel(caller(*CHANGE), job_id)))
+        return _job(services(), run(services().controller.cancel(caller(*CHANGE), job_id)))
 
     @router.post(
         "/v1/jobs/<job_id>/pause", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 409, 422, 503)
@@ -137,14 +134,14 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
     def pause(job_id: JobId) -> Response[Any]:
         """Pause a job: what is being fetched ends, a request in flight is aborted and runs again later, nothing new
         starts. Its deadline runs on."""
-        return _job(run(services().controller.pause(caller(*CHANGE), job_id)))
+        return _job(services(), run(services().controller.pause(caller(*CHANGE), job_id)))
 
     @router.post(
         "/v1/jobs/<job_id>/resume", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 409, 422, 503)
     )
     def resume(job_id: JobId) -> Response[Any]:
         """Go on with a paused job."""
-        return _job(run(services().controller.resume(caller(*CHANGE), job_id)))
+        return _job(services(), run(services().controller.resume(caller(*CHANGE), job_id)))
 
     @router.post(
         "/v1/jobs/<job_id>/retry",
@@ -153,7 +150,7 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
     )
     def retry(job_id: JobId) -> Response[Any]:
         """Run what failed or never ran as a new job, `retry_of` this one, which stays as it ended."""
-        return _submitted(run(services().retrier.retry(caller(*CHANGE), job_id)))
+        return _submitted(services(), run(services().retrier.retry(caller(*CHANGE), job_id)))
 
     @router.delete(
         "/v1/jobs/<job_id>", tags=["jobs"], responses=openapi.no_content_answers(401, 403, 404, 409, 422, 503)
@@ -241,45 +238,18 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
     app.include_router(router)
 
 
-def _job(found: tuple[Meta, State]) -> Response[Any]:
-    return json_response(200, views.job(*found, _clock.now_ms()))
+def _job(api: Api, found: tuple[Meta, State]) -> Response[Any]:
+    meta, state = found
+    delivery = run(api.reader.deliveries([meta])).get(meta.job_id)
+    return json_response(200, views.job(meta, state, _clock.now_ms(), delivery=delivery))
 
 
-def _submitted(submitted: Submitted) -> Response[Any]:
-    body = views.job(submitted.meta, submitted.state, _clock.now_ms(), reused=submitted.reused)
-    location = f"/v1/jobs/{submitted.meta.job_id}"
+def _submitted(api: Api, submitted: Submitted) -> Response[Any]:
+    meta, reused = submitted.meta, submitted.reused
+    delivery = run(api.reader.deliveries([meta])).get(meta.job_id) if reused else None
+    body = views.job(meta, submitted.state, _clock.now_ms(), delivery=delivery, reused=reused)
+    location = f"/v1/jobs/{meta.job_id}"
     return json_response(200 if submitted.reused else 202, body, {"Location": location})
-
-
-def _read(request: JobRequest, key: str | None) -> Request:
-    """The submission as the services take it."""
-    if key is not None and len(key) > KEY_CHARS:
-        raise Invalid("invalid_request", f"Idempotency-Key: longer than {KEY_CHARS} characters", "Use a shorter key.")
-    specs = _read_requests(request) if request.requests else _read_targets(request)
-    return Request(
-        targets=specs,
-        options=request.options.model_dump(exclude_defaults=True),
-        metadata=request.metadata,
-        window=request.window,
-        fresh=request.fresh,
-        idempotency_key=key,
-    )
-
-
-def _read_targets(request: JobRequest) -> Sequence[AnySpec]:
-    """The URLs, each with its options merged with the job's: a field that the target sets wins."""
-    defaults = request.options.model_dump(exclude_unset=True)
-    specs = []
-    for index, target in enumerate(request.targets):
-        merged = FetchOptions.model_validate(defaults | target.options.model_dump(exclude_unset=True))
-        if clash := find_clash(merged):
-            raise problems.refuse_clash(index, clash)
-        specs.append(Spec(target.url, merged.model_dump(exclude_defaults=True), target.id))
-    return specs
-
-
-def _read_requests(request: JobRequest) -> Sequence[AnySpec]:
-    return [read_request(index, one.path, one.model, one.body, one.id) for index, one in enumerate(request.requests)]
 
 
 async def _page(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import re
 import secrets
 from typing import Any
 
@@ -20,6 +21,7 @@ from sift.services.outcomes import LINK_BYTES
 from sift.services.read import Slot
 from sift.store.ports import Outcome
 from sift.targets import Content
+from sift.webhooks import Delivery
 
 #: Content above this (bytes) is never put inside JSON.
 INLINE_BYTES = LINK_BYTES
@@ -31,7 +33,9 @@ PAGE_BYTES = 5_000_000
 _JOB_ERRORS = {"deadline": "The deadline passed before every target had run."}
 
 
-def job(meta: Meta, state: State, now_ms: int, *, reused: bool = False) -> dict[str, Any]:
+def job(
+    meta: Meta, state: State, now_ms: int, *, delivery: Delivery | None = None, reused: bool = False
+) -> dict[str, Any]:
     """The body of a `Job`."""
     error = None
     if state.error is not None:
@@ -54,9 +58,23 @@ def job(meta: Meta, state: State, now_ms: int, *, reused: bool = False) -> dict[
             "error": error,
             "metadata": dict(meta.metadata),
             "retry_of": meta.retry_of,
+            "webhook": _webhook(meta, delivery),
             "reused": reused,
         }
     ).model_dump()
+
+
+def _webhook(meta: Meta, delivery: Delivery | None) -> dict[str, Any] | None:
+    """The body of a `Webhook`, without the headers, which may be credentials, and the query, which may hold some."""
+    if meta.webhook is None:
+        return None
+    return {
+        "url": re.split(r"[?#]", meta.webhook["url"])[0],
+        "events": list(meta.webhook["events"]),
+        "state": "pending" if delivery is None else delivery.state,
+        "last_status": delivery and delivery.status,
+        "last_error": delivery and delivery.error,
+    }
 
 
 def target(slot: Slot) -> dict[str, Any]:

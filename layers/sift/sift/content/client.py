@@ -128,7 +128,7 @@ class GuardedClient:
             async with asyncio.timeout(deadline_s):
                 return await self._follow(url, outgoing, progress, may_follow)
         except TimeoutError as error:
-            raise _timeout(progress.phase) from error
+            raise late(progress.phase) from error
 
     async def _admit(self, url: str, progress: Progress) -> tuple[CheckedUrl, list[IPAddress]]:
         progress.phase = "dns"
@@ -136,7 +136,7 @@ class GuardedClient:
             async with asyncio.timeout(self._timeouts.dns):
                 return await self._guard.admit(url)
         except TimeoutError as error:
-            raise _timeout(progress.phase) from error
+            raise late(progress.phase) from error
 
     async def _follow(
         self, url: str, outgoing: Outgoing, progress: Progress, may_follow: Callable[[str], bool] | None
@@ -193,9 +193,9 @@ class GuardedClient:
                 check_status(raw.status, head)
                 return _Document(raw.status, head, *await self._read(raw, head))
         except httpcore2.TimeoutException as error:
-            raise _timeout(progress.phase) from error
+            raise late(progress.phase) from error
         except (httpcore2.NetworkError, httpcore2.ProtocolError, ssl.SSLError, OSError) as error:
-            raise _explain(error) from error
+            raise explain(error) from error
 
     async def _read(self, raw: httpcore2.Response, head: httpx2.Headers) -> tuple[bytes, list[str]]:
         check_length(head, self._limits.wire_bytes)
@@ -212,11 +212,13 @@ class GuardedClient:
         return b"".join(pieces), warnings
 
 
-def _timeout(phase: Phase) -> TargetFailed:
+def late(phase: Phase) -> TargetFailed:
+    """An exchange that took too long, by how far it came."""
     return TargetFailed("timeout", _LATE[phase], "Try it again later, or a lighter page.")
 
 
-def _explain(error: Exception) -> TargetFailed | TargetBusy:
+def explain(error: Exception) -> TargetFailed | TargetBusy:
+    """A connection that failed, as the error of its target."""
     if is_tls_failure(error):
         return TargetFailed(
             "tls_failed",

@@ -141,16 +141,23 @@ class Guard:
         """Check a URL without resolving its host; raises TargetFailed invalid_url or blocked_address."""
         return check_url(url, self._ports)
 
+    def foresee(self, url: str) -> CheckedUrl:
+        """`admit` as far as it goes without resolving: what is refused here never gets through."""
+        checked = check_url(url, self._ports)
+        if checked.address is not None:
+            check_addresses([checked.host], checked.port, self._allow, self._deny)
+        elif self._deny.has_name(checked.host):
+            raise blocked()
+        return checked
+
     async def admit(self, url: str) -> tuple[CheckedUrl, list[IPAddress]]:
         """Check a URL and resolve its host once: the addresses that may be connected to, in order.
 
         Raises TargetFailed invalid_url, blocked_address or dns_failed, and TargetBusy when the name server is away.
         """
-        checked = check_url(url, self._ports)
+        checked = self.foresee(url)
         if checked.address is not None:
-            return checked, check_addresses([checked.host], checked.port, self._allow, self._deny)
-        if self._deny.has_name(checked.host):
-            raise blocked()
+            return checked, [checked.address]
         try:
             answers = await self._resolver.resolve(checked.host, checked.port)
         except socket.gaierror as error:

@@ -87,14 +87,15 @@ async def exchange(
     tls: ssl.SSLContext,
     timeouts: PhaseTimeouts,
     progress: Progress,
+    content: bytes | None = None,
 ) -> AsyncIterator[httpcore2.Response]:
-    """GET `url`; yields the response with its body still unread. Raises httpcore2's errors.
+    """GET `url`, or POST `content` to it; yields the response with its body still unread. Raises httpcore2's errors.
 
     Every exchange has a connection of its own, closed at its end: no request can ride on a connection
     that was admitted for another one. Host, SNI and the certificate's name stay those of the URL.
     """
     request = httpcore2.Request(
-        "GET",
+        "GET" if content is None else "POST",
         httpcore2.URL(
             scheme=url.scheme.encode(),
             host=f"[{url.host}]".encode() if ":" in url.host else url.host.encode(),
@@ -102,6 +103,7 @@ async def exchange(
             target=url.target.encode(),
         ),
         headers=[(b"Host", url.authority.encode()), *headers],
+        content=content,
         extensions={
             "timeout": {"connect": timeouts.connect, "read": timeouts.read, "write": timeouts.write, "pool": None},
             "sni_hostname": url.host,

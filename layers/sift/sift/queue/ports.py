@@ -6,18 +6,28 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from sift.messages import Message
-
-#: The longest that SQS delays a message, in seconds.
-MOST_DELAY = 900
+from sift.notices import Notice
 
 
 class Sendable(Protocol):
-    """What a queue carries: a body, and the job that it is about."""
+    """What a queue takes, whatever it is for: it says of which job it is, and what its body is."""
 
     @property
     def job_id(self) -> str: ...
 
     def encode(self) -> str: ...
+
+
+class NoticeSender(Protocol):
+    """Where notices are sent. Raises Unavailable when the queue does not answer."""
+
+    async def send(self, messages: Sequence[Notice]) -> int:
+        """Send all; returns how many were accepted."""
+        ...
+
+
+#: The longest that SQS delays a message, in seconds.
+MOST_DELAY = 900
 
 
 class Sender(Protocol):

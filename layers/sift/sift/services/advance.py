@@ -15,6 +15,7 @@ from sift.events.ports import JOB_ENDED, Bus
 from sift.jobs import ENDED, SEGMENT, Meta, Pause, Release, Settle, State, Status, counts, next_step
 from sift.messages import Message, RequestMessage, TargetMessage
 from sift.queue.ports import Queue, Sender
+from sift.services.notices import Notices
 from sift.store.codec import unpack_specs
 from sift.store.ports import AnySpec, Spec, Store
 
@@ -29,7 +30,19 @@ def quiet_since(now_ms: int) -> int:
 class Advancer:
     """It is level-triggered: it looks at the state alone, so calling it once more, or late, does no harm."""
 
-    def __init__(self, store: Store, queue: Sender, blobs: Blobs, bus: Bus, clock: Clock, *, assembly: Queue) -> None:
+    def __init__(
+        self,
+        store: Store,
+        queue: Sender,
+        blobs: Blobs,
+        bus: Bus,
+        clock: Clock,
+        notices: Notices | None = None,
+        *,
+        assembly: Queue,
+    ) -> None:
+        #: None where no job has a webhook.
+        self._notices = notices
         self._store = store
         self._queue = queue
         self._blobs = blobs
@@ -90,6 +103,10 @@ class Advancer:
         if not await self._assembly.send([AssemblyMessage(job_id)]):
             raise Unavailable("The queue of the results files did not take the message.")
         await self._bus.publish(JOB_ENDED, ended_event(meta, state))
+        if meta.webhook is not None:
+            if self._notices is None:
+                raise Unavailable("There is no queue for the notices of a job with a webhook.")
+            await self._notices.ended(meta, state)  # before it leaves the outbox: at least once
         if state.status in {"failed", "cancelled"} and meta.idempotency and not meta.explicit_key:
             await self._store.drop_idempotency(meta.idempotency, job_id)
         await self._store.leave_outbox(meta.shard, job_id)

@@ -55,8 +55,10 @@ class KeyService:
         application: str | None = None,
         allowed_models: Sequence[str] | None = None,
         denied_models: Sequence[str] = (),
+        events: bool = False,
     ) -> str:
-        """A new key as text; it can't be shown again. `expires_at` is in seconds since the epoch.
+        """A new key as text; it can't be shown again. `expires_at` is in seconds since the epoch; with `events`,
+        events and schedules may submit as whoever holds it.
 
         Raises ValueError, with what is wrong, for names, scopes, limits or times that mean nothing here.
         """
@@ -83,7 +85,8 @@ class KeyService:
             caller_class=caller_class,
         )
         created_at = self._clock.now_ms() // 1000
-        await self._store.put_key(KeyRecord(key_id, _hash(secret), identity, expires_at, created_at))
+        record = KeyRecord(key_id, _hash(secret), identity, expires_at, created_at, events=events)
+        await self._store.put_key(record)
         return f"sift_{key_id}_{secret}"
 
     async def find(self, key_id: str) -> KeyRecord | None:

@@ -13,6 +13,7 @@ from sift.identity import Identity
 from sift.jobs import ENDED, SEGMENT, Meta, State
 from sift.services.advance import Advancer
 from sift.store.ports import AnySpec, Outcome, Spec, Store
+from sift.webhooks import Delivery
 
 #: How often a held status read looks again, in seconds.
 POLL_SECONDS = 0.5
@@ -135,6 +136,11 @@ class Reader:
         if whose.actor is not None:
             return await self._store.list_jobs(f"{whose.tenant}/{whose.actor}", now_ms, before, limit)
         return await self._store.list_all_jobs(whose.tenant, now_ms, before, limit)
+
+    async def deliveries(self, metas: Sequence[Meta]) -> Mapping[str, Delivery]:
+        """How the posts of these jobs go, by job id; a read for those that have a webhook, and none without any."""
+        wanted = [meta.job_id for meta in metas if meta.webhook is not None]
+        return await self._store.get_deliveries(wanted) if wanted else {}
 
     async def wait(self, identity: Identity, job_id: str, seconds: float) -> tuple[Meta, State]:
         """As `look`, held until its status or its counts change, or it has ended, or the seconds pass."""

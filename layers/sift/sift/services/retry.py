@@ -43,6 +43,7 @@ class Retrier:
             metadata=meta.metadata,
             window=state.window,
             retry_of=job_id,
+            webhook=meta.webhook,
         )
         return await self._submitter.submit(identity, request)
 

@@ -33,6 +33,7 @@ from sift.store.ports import (
     Store,
     Submission,
 )
+from sift.webhooks import mask
 
 #: One live shard holds this many job ids, so that its item stays small.
 JOBS_PER_SHARD = 500
@@ -63,6 +64,8 @@ class Request:
     fresh: bool = False
     idempotency_key: str | None = None
     retry_of: str | None = None
+    #: url, events, headers and metadata, all of them checked.
+    webhook: Mapping[str, Any] | None = None
 
     @property
     def kind(self) -> Kind:
@@ -155,6 +158,12 @@ class Submitter:
                 f"Send jobs of at most {limits.targets_per_job} targets.",
                 extra={"limit": limits.targets_per_job},
             )
+        if request.webhook is not None and await self._store.get_secrets(identity.caller) is None:
+            raise Invalid(
+                "no_webhook_secret",
+                "This caller has no secret to sign webhooks with.",
+                "An operator makes one: sift keys webhook-secret. Or submit without webhook.",
+            )
         held = await self._store.count_jobs(identity.caller, self._clock.now_ms(), limits.retained_jobs)
         if held >= limits.retained_jobs:
             raise CallerBusy(
@@ -183,6 +192,8 @@ class Submitter:
     async def _lookup(self, identity: Identity, request: Request) -> Submitted | tuple[Idempotency, str | None]:
         """The job that stands for this work; else the record to write, and the job of a stale one in its place."""
         work: list[Any] = [_work(spec) for spec in request.targets]
+        if request.webhook is not None:
+            work.append({"webhook": dict(request.webhook)})  # an earlier job would post elsewhere, or not at all
         if request.retry_of is not None:
             # Work of its own: the original holds the record of the plain submission. Its targets are not part of it,
             # for a late outcome of a cancelled job makes them fewer.
@@ -261,6 +272,7 @@ class Submitter:
             deadline_at=deadline_at,
             expires_at=expires_at,
             flight={index: Flight(quiet_since(now)) for index in range(released)},
+            notify=mask(request.webhook["events"]) if request.webhook else 0,
         )
         shards = shard_count(self._terms.jobs_total)
         first = secrets.randbelow(shards)
@@ -282,6 +294,7 @@ class Submitter:
                 idempotency=record.key if record else None,
                 explicit_key=request.idempotency_key is not None and record is not None,
                 retry_of=request.retry_of,
+                webhook=request.webhook,
             )
             answer = await self._store.commit(
                 Submission(

@@ -17,6 +17,7 @@ from sift.jobs import ACTIVE, MAX_CLAIMS, Flight, State, claim_refusal
 from sift.messages import Message, NotAMessage, TargetMessage, decode
 from sift.queue.ports import MOST_DELAY, DeadLetters, Queue
 from sift.services.advance import Advancer, quiet_since
+from sift.services.notices import Notices
 from sift.services.outcomes import keep_failure
 from sift.services.pace import Later, Pacer
 from sift.store.ports import Outcome, Store
@@ -112,9 +113,11 @@ class Worker:
         lease_seconds: int,
         pacer: Pacer | None = None,
         random_source: random.Random | None = None,
+        notices: Notices | None = None,
     ) -> None:
         self._store = store
         self._queue = queue
+        self._notices = notices
         self._dead_letters = dead_letters
         self._clock = clock
         self._advancer = advancer
@@ -196,6 +199,8 @@ class Worker:
         mine = entry is not None and (changed.ok or (changed.repeated and entry.until == lease))
         if state is None or entry is None or not mine:
             return await self._refused(received, message, state)
+        if state.notify and self._notices is not None:
+            await self._notices.started(state, now)
         return Claimed(received, message, lease, state, entry)
 
     async def _refused(self, received: Received, message: Message, state: State | None) -> bool:
@@ -246,6 +251,8 @@ class Worker:
         if not changed.ok:
             return await self._refused(claimed.received, claimed.message, changed.state)
         _tell(outcome)
+        if changed.state is not None and changed.state.notify and self._notices is not None:
+            await self._notices.finished(changed.state, outcome)
         await self._advancer.advance(job_id, changed.state, after_finish=True)
         return True
 

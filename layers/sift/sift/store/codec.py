@@ -20,6 +20,7 @@ from sift.identity import DEFAULT_CLASS, Identity, KeyRecord
 from sift.jobs import Flight, Meta, State
 from sift.pacing import Pace
 from sift.store.ports import AnySpec, Idempotency, Outcome, RequestSpec, Segment, Spec
+from sift.webhooks import Delivery, Secrets
 
 VERSION = 1
 
@@ -98,6 +99,7 @@ def state_item(state: State) -> Item:
         "deadline": state.deadline_at - start,
         "expires_at": state.expires_at,
         "error": state.error,
+        "n": state.notify or None,
     }
 
 
@@ -125,6 +127,7 @@ def state_from(item: Item) -> State:
         deadline_at=int(item["deadline"]) + start,
         expires_at=_integer(item, "expires_at"),
         error=item.get("error"),
+        notify=int(item.get("n", 0)),
     )
 
 
@@ -146,6 +149,7 @@ def meta_item(meta: Meta) -> Item:
         "idempotency": meta.idempotency,
         "explicit_key": meta.explicit_key,
         "retry_of": meta.retry_of,
+        "webhook": None if meta.webhook is None else dict(meta.webhook),
     }
 
 
@@ -167,6 +171,7 @@ def meta_from(item: Item) -> Meta:
         idempotency=item.get("idempotency"),
         explicit_key=item["explicit_key"],
         retry_of=item.get("retry_of"),
+        webhook=item.get("webhook"),
     )
 
 
@@ -296,6 +301,7 @@ def key_item(record: KeyRecord) -> Item:
         "created_at": record.created_at,
         "expires_at": record.expires_at,
         "revoked_at": record.revoked_at,
+        "events": record.events or None,
     }
 
 
@@ -322,6 +328,7 @@ def key_from(item: Item) -> KeyRecord:
         expires_at=_integer(item, "expires_at"),
         created_at=_integer(item, "created_at"),
         revoked_at=_integer(item, "revoked_at"),
+        events=item.get("events", False),
     )
 
 
@@ -333,3 +340,30 @@ def pace_from(item: Item) -> Pace:
         after=int(item.get("after", 0)),
         holds={int(lane): int(until) for lane, until in item.get("holds", {}).items()},
     )
+
+
+def delivery_item(delivery: Delivery, expires_at: int | None) -> Item:
+    return {
+        "v": VERSION,
+        "state": delivery.state,
+        "status": delivery.status,
+        "error": delivery.error,
+        "expires_at": expires_at,
+    }
+
+
+def delivery_from(item: Item) -> Delivery:
+    return Delivery(item["state"], _integer(item, "status"), item.get("error"))
+
+
+def secrets_item(secrets: Secrets) -> Item:
+    return {
+        "v": VERSION,
+        "current": secrets.current,
+        "previous": secrets.previous,
+        "previous_until": secrets.previous_until,
+    }
+
+
+def secrets_from(item: Item) -> Secrets:
+    return Secrets(item["current"], item.get("previous"), int(item["previous_until"]))

@@ -27,6 +27,7 @@ from sift.store.ports import (
     Submission,
 )
 from sift.store.table import found_state
+from sift.webhooks import Delivery, Secrets
 
 
 class DynamoStore(AssemblyTable, HostTable):
@@ -215,13 +216,7 @@ class DynamoStore(AssemblyTable, HostTable):
         request = requests.put(keys.outcome(job_id, outcome.index), codec.outcome_item(outcome, expires_at))
         request["ConditionExpression"] = "attribute_not_exists(pk) OR lease <= :mine"
         request["ExpressionAttributeValues"] = codec.to_wire({":mine": outcome.lease})
-        try:
-            await self._write(self._client.put_item, request)
-        except ClientError as error:
-            if aws.error_code(error) == "ConditionalCheckFailedException":
-                return False
-            raise
-        return True
+        return await self._put_on_condition(request)
 
     async def finish(
         self, job_id: str, index: int, lease: int, status: Literal["done", "failed"], size: int
@@ -325,7 +320,7 @@ class DynamoStore(AssemblyTable, HostTable):
         await self._remove([(item["pk"], item["sk"]) for item in items])
 
     async def remove_job(self, job_id: str) -> None:
-        await self._remove([keys.meta(job_id), keys.state(job_id), keys.assembly(job_id)])
+        await self._remove([keys.meta(job_id), keys.state(job_id), keys.delivery(job_id), keys.assembly(job_id)])
 
     async def leave_removals(self, shard: int, job_id: str) -> None:
         await self._write(self._client.update_item, requests.remove_id(keys.removals(shard), job_id))
@@ -338,6 +333,24 @@ class DynamoStore(AssemblyTable, HostTable):
             await self._write(self._client.update_item, requests.remove_id(keys.live(shard), job_id))
         if caller is not None:
             await self._write(self._client.update_item, requests.remove_id(keys.caller_live(caller), job_id))
+
+    # webhooks
+
+    async def note_delivery(self, job_id: str, delivery: Delivery, expires_at: int | None) -> None:
+        await self._put_on_condition(requests.note_delivery(keys.delivery(job_id), delivery, expires_at))
+
+    async def get_deliveries(self, job_ids: Sequence[str]) -> Mapping[str, Delivery]:
+        pairs = {keys.delivery(job_id): job_id for job_id in job_ids}
+        found = await self._read_batch(list(pairs), consistent=True)
+        return {pairs[pair]: codec.delivery_from(item) for pair, item in found.items()}
+
+    async def get_secrets(self, caller: str) -> Secrets | None:
+        item = await self._get(keys.webhook_secrets(caller))
+        return None if item is None else codec.secrets_from(item)
+
+    async def put_secrets(self, caller: str, secrets: Secrets, seen: Secrets | None) -> bool:
+        request = requests.put_secrets(keys.webhook_secrets(caller), secrets, seen)
+        return await self._put_on_condition(request)
 
     # keys
 

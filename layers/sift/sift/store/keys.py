@@ -17,6 +17,10 @@ def caller_job(caller: str, job_id: str) -> tuple[str, str]:
     return f"CALLER#{caller}", f"JOB#{job_id}"
 
 
+def webhook_secrets(caller: str) -> tuple[str, str]:
+    return f"CALLER#{caller}", "WEBHOOK"
+
+
 def all_jobs(job_id: str) -> tuple[str, str]:
     """One partition lists every job, newest last: ids sort by time."""
     return "JOBS", f"JOB#{job_id}"
@@ -40,6 +44,11 @@ def meta(job_id: str) -> tuple[str, str]:
 
 def state(job_id: str) -> tuple[str, str]:
     return f"JOB#{job_id}", "STATE"
+
+
+def delivery(job_id: str) -> tuple[str, str]:
+    """Beside META and STATE, so that no post ever stands in the way of the job."""
+    return f"JOB#{job_id}", "HOOK"
 
 
 def segment(job_id: str, number: int) -> tuple[str, str]:

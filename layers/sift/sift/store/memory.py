@@ -21,6 +21,7 @@ from sift.store.ports import (
     Segment,
     Submission,
 )
+from sift.webhooks import Delivery, Secrets
 
 
 class MemoryStore:
@@ -41,6 +42,8 @@ class MemoryStore:
         self.keys: dict[str, KeyRecord] = {}
         self.assemblies: dict[str, Assembly] = {}
         self.paces: dict[str, Pace] = {}
+        self.deliveries: dict[str, Delivery] = {}
+        self.secrets: dict[str, Secrets] = {}
 
     # submit
 
@@ -288,6 +291,7 @@ class MemoryStore:
 
     async def remove_job(self, job_id: str) -> None:
         self.metas.pop(job_id, None)
+        self.deliveries.pop(job_id, None)
         self.states.pop(job_id, None)
         self.assemblies.pop(job_id, None)
 
@@ -347,6 +351,26 @@ class MemoryStore:
         if pace is not None and pace.holds.get(lane) == until:
             left = {other: end for other, end in pace.holds.items() if other != lane}
             self.paces[host] = replace(pace, holds=left)
+
+    # webhooks
+
+    async def note_delivery(self, job_id: str, delivery: Delivery, expires_at: int | None) -> None:
+        held = self.deliveries.get(job_id)
+        if held is None or held.state != "failed":
+            self.deliveries[job_id] = delivery
+
+    async def get_deliveries(self, job_ids: Sequence[str]) -> Mapping[str, Delivery]:
+        return {job_id: self.deliveries[job_id] for job_id in job_ids if job_id in self.deliveries}
+
+    async def get_secrets(self, caller: str) -> Secrets | None:
+        return self.secrets.get(caller)
+
+    async def put_secrets(self, caller: str, secrets: Secrets, seen: Secrets | None) -> bool:
+        held = self.secrets.get(caller)
+        if (held and held.current) != (seen and seen.current):
+            return False
+        self.secrets[caller] = secrets
+        return True
 
     # keys
 

@@ -15,6 +15,7 @@ from sift.assembly import Assembly
 from sift.identity import KeyRecord
 from sift.jobs import Flight, Meta, State, Status
 from sift.pacing import Claim, Pace
+from sift.webhooks import Delivery, Secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +298,21 @@ class Store(Protocol):
 
     async def free_lane(self, host: str, lane: int, until: int) -> None:
         """End a hold, if it is the one that was set with this time."""
+        ...
+
+    # webhooks
+    async def note_delivery(self, job_id: str, delivery: Delivery, expires_at: int | None) -> None:
+        """Say how the job's posts go; `failed` stays."""
+        ...
+
+    async def get_deliveries(self, job_ids: Sequence[str]) -> Mapping[str, Delivery]:
+        """How the posts of these jobs go, where anything has been said of it."""
+        ...
+
+    async def get_secrets(self, caller: str) -> Secrets | None: ...
+
+    async def put_secrets(self, caller: str, secrets: Secrets, seen: Secrets | None) -> bool:
+        """Store them when those that are there are still the ones that were seen; else False."""
         ...
 
     # keys

@@ -13,6 +13,7 @@ from typing import Any
 from sift import ids
 from sift.jobs import ACTIVE, COUNTING, ENDED, LIVE, Flight, State, Status
 from sift.store import codec, keys
+from sift.webhooks import Delivery, Secrets
 
 Request = dict[str, Any]
 
@@ -186,6 +187,29 @@ def settle(seen: State, status: Status, error: str | None, now_ms: int, expires_
 def hide(job_id: str, now_ms: int) -> Request:
     """The state's part of the removal: an ended job expires now."""
     return _state_update(job_id, "SET expires_at = :expires", [_any_status(ENDED)], {":expires": now_ms // 1000})
+
+
+def note_delivery(pair: tuple[str, str], delivery: Delivery, expires_at: int | None) -> Request:
+    """How the posts of a job go; that one was given up stays."""
+    return {
+        **put(pair, codec.delivery_item(delivery, expires_at)),
+        "ConditionExpression": "attribute_not_exists(pk) OR #state <> :given_up",
+        "ExpressionAttributeNames": {"#state": "state"},
+        "ExpressionAttributeValues": codec.to_wire({":given_up": "failed"}),
+    }
+
+
+def put_secrets(pair: tuple[str, str], secrets: Secrets, seen: Secrets | None) -> Request:
+    """A caller's secrets in place of the ones that were read."""
+    request = put(pair, codec.secrets_item(secrets))
+    if seen is None:
+        return {**request, "ConditionExpression": "attribute_not_exists(pk)"}
+    return {
+        **request,
+        "ConditionExpression": "#current = :seen",
+        "ExpressionAttributeNames": {"#current": "current"},
+        "ExpressionAttributeValues": codec.to_wire({":seen": seen.current}),
+    }
 
 
 def keep_listed(pair: tuple[str, str], expires_at: int | None) -> Request:

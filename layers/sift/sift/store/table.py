@@ -109,6 +109,16 @@ class Table:
                 await asyncio.sleep(wait)
         raise Unavailable(f"{operation.__name__}: transaction conflict")
 
+    async def _put_on_condition(self, request: Mapping[str, Any]) -> bool:
+        """A put; False when its condition does not hold."""
+        try:
+            await self._write(self._client.put_item, request)
+        except ClientError as error:
+            if aws.error_code(error) == "ConditionalCheckFailedException":
+                return False
+            raise
+        return True
+
     async def _change(self, job_id: str, request: Mapping[str, Any]) -> Changed:
         try:
             answer = await self._write(self._client.update_item, {**request, "ReturnValues": "ALL_NEW"})

@@ -1,0 +1,29 @@
+"""Webhooks: posts the events of jobs to where their callers asked for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from sift.bootstrap import notifier, run
+from sift.emf import published
+from sift.loglines import make_logger, reported
+from sift.services.work import Received
+
+logger = make_logger()
+
+
+@logger.inject_lambda_context
+@published
+@reported
+def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Posts an SQS batch; answers with the messages that are to stay on the queue (partial batch response)."""
+    batch = [_received(record) for record in event["Records"]]
+    kept = run(notifier().run_batch(batch, lambda: context.get_remaining_time_in_millis() / 1000))
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in kept]}
+
+
+def _received(record: dict[str, Any]) -> Received:
+    receives = int(record["attributes"]["ApproximateReceiveCount"])
+    return Received(record["messageId"], record["receiptHandle"], record["body"], receives)

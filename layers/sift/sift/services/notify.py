@@ -1,0 +1,205 @@
+"""Post the events of jobs to their webhooks: signed, at least once, again and again for a day."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from sift import logs, metrics
+from sift.clock import Clock, rfc3339
+from sift.errors import DataUnreadable, TargetBusy, TargetFailed, Unavailable
+from sift.jobs import Meta
+from sift.messages import NotAMessage
+from sift.notices import Notice, decode
+from sift.queue.ports import DeadLetters, Queue
+from sift.services.work import LATER_VERSION_SECONDS, REPEAT_SECONDS, Received
+from sift.store.ports import Store
+from sift.webhooks import JOB_ENDED, Delivery, signed_headers
+
+#: What one post may take, in seconds: a receiver takes a message in and works on it later.
+POST_SECONDS = 10.0
+#: Seconds of the function's time that are left for what follows a post.
+RESERVE_SECONDS = 5.0
+#: A post is given up so long after the event (ms).
+GIVE_UP_MS = 24 * 3_600_000
+#: The first wait and the longest one, in seconds; each is twice the one before.
+FIRST_WAIT = 5.0
+MOST_WAIT = 3_600.0
+
+GONE_STATUS = 410
+
+_log = logging.getLogger(__name__)
+
+
+class Answer(Protocol):
+    """What a receiver answered: `retry_after` is in seconds, None where it does not say."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def retry_after(self) -> float | None: ...
+
+
+class Poster(Protocol):
+    """Posts JSON through the guard. Raises TargetFailed or TargetBusy where there was no answer."""
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes, deadline_s: float) -> Answer: ...
+
+
+def post_wait(attempts: int, retry_after: float | None, jitter: float) -> float:
+    """Seconds until the next try after so many; `jitter` is in 0..1."""
+    doubled: float = FIRST_WAIT * 2 ** min(attempts - 1, 20)
+    wait = min(MOST_WAIT, doubled) * (0.75 + jitter / 2)
+    return max(wait, min(retry_after or 0.0, MOST_WAIT))
+
+
+class Notifier:
+    """Works on batches of notices; its answers tell which of them stay on the queue."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        queue: Queue,
+        dead_letters: DeadLetters,
+        poster: Poster,
+        clock: Clock,
+        random_source: random.Random | None = None,
+    ) -> None:
+        self._store = store
+        self._queue = queue
+        self._dead_letters = dead_letters
+        self._poster = poster
+        self._clock = clock
+        self._random = random_source or random.Random()  # noqa: S311 (spreads load)
+
+    async def run_batch(self, batch: Sequence[Received], seconds_left: Callable[[], float]) -> list[str]:
+        """Work on all at once; returns the ids of the messages that are to stay on the queue."""
+        kept = await asyncio.gather(*(self._guarded(received, seconds_left) for received in batch))
+        return [message_id for message_id in kept if message_id is not None]
+
+    async def _guarded(self, received: Received, seconds_left: Callable[[], float]) -> str | None:
+        """One message, whatever becomes of it: what nobody foresaw must not take its batch-mates along."""
+        with logs.about(message_id=received.message_id):
+            try:
+                return await self._judged(received, seconds_left)
+            except Exception:  # noqa: BLE001 - it comes back after the queue's own timeout, and the log says why
+                _log.exception("a notice stays on the queue")
+                return received.message_id
+
+    async def _judged(self, received: Received, seconds_left: Callable[[], float]) -> str | None:
+        """One message; its id when it is to stay on the queue."""
+        try:
+            notice = decode(received.body)
+            logs.add(job_id=notice.job_id, event=notice.event, index=notice.index)
+            acknowledged = await self._work(received, notice, seconds_left)
+        except Unavailable as error:
+            _log.warning("a notice goes back on the queue: %s", error.detail)
+            return await self._put_back(received, REPEAT_SECONDS * (1 + self._random.random()))
+        except DataUnreadable as error:
+            _log.error("a notice waits for a later version of sift: %s", error.detail)
+            return await self._put_back(received, LATER_VERSION_SECONDS)
+        except NotAMessage as error:
+            _log.error("a message that sift did not write was moved to the dead-letter queue: %s", error)
+            return await self._bury(received, str(error))
+        return None if acknowledged else received.message_id
+
+    async def _work(self, received: Received, notice: Notice, seconds_left: Callable[[], float]) -> bool:
+        if seconds_left() < POST_SECONDS + RESERVE_SECONDS:
+            await self._queue.set_visibility(received.receipt, 0)
+            return False
+        job = await self._store.get_job(notice.job_id)
+        if job is None or (webhook := job[0].webhook) is None:
+            _log.info("the job of a notice is gone")
+            return True
+        meta = job[0]
+        known = (await self._store.get_deliveries([notice.job_id])).get(notice.job_id)
+        if known is not None and known.status == GONE_STATUS:
+            return True  # the receiver does not want to hear of this job any more
+        delivery, retry_after = await self._post(notice, meta, webhook)
+        if delivery.state == "delivered":
+            metrics.add(metrics.WEBHOOK_POSTS, label="delivered")
+            if notice.event == JOB_ENDED or received.receives > 1:
+                await self._note(meta, known, delivery)
+            return True
+        _log.warning("a webhook was not taken", extra={"code": delivery.error, "status": delivery.status})
+        wait = post_wait(received.receives, retry_after, self._random.random())
+        over = self._clock.now_ms() + wait * 1000 - notice.at > GIVE_UP_MS
+        if delivery.state == "failed" or over:
+            return await self._give_up(received, meta, known, Delivery("failed", delivery.status, delivery.error))
+        metrics.add(metrics.WEBHOOK_POSTS, label="retried")
+        await self._note(meta, known, delivery)
+        await self._queue.set_visibility(received.receipt, math.ceil(wait))
+        return False
+
+    async def _post(self, notice: Notice, meta: Meta, webhook: Mapping[str, Any]) -> tuple[Delivery, float | None]:
+        """What came of one post, and when the receiver wants the next: `failed` where another one is of no use."""
+        now_s = self._clock.now_ms() // 1000
+        secrets = await self._store.get_secrets(meta.caller)
+        if secrets is None:
+            return Delivery("retrying", error="no_webhook_secret"), None
+        body = _body(notice, meta, webhook)
+        signed = signed_headers(secrets.valid(now_s), notice.message_id, now_s, body)
+        logs.add(host=logs.host_of(webhook["url"]))
+        try:
+            answer = await self._poster.post(webhook["url"], {**webhook["headers"], **signed}, body, POST_SECONDS)
+        except TargetBusy:
+            return Delivery("retrying", error="connect_failed"), None
+        except TargetFailed as error:
+            final = error.code in {"blocked_address", "invalid_url"}
+            return Delivery("failed" if final else "retrying", error=error.code), None
+        status = answer.status
+        if 200 <= status < 300:
+            return Delivery("delivered", status), None
+        if status == GONE_STATUS:
+            return Delivery("failed", status, "gone"), None
+        code = "redirected" if 300 <= status < 400 else "http_error"
+        return Delivery("retrying", status, code), answer.retry_after
+
+    async def _give_up(self, received: Received, meta: Meta, known: Delivery | None, delivery: Delivery) -> bool:
+        """The job says so for good; what may be sent again by an operator goes to the dead-letter queue."""
+        metrics.add(metrics.WEBHOOK_POSTS, label="failed")
+        if delivery.status != GONE_STATUS:
+            await self._dead_letters.bury(received.body, f"{delivery.error} {delivery.status or ''}".strip())
+        await self._note(meta, known, delivery)
+        return True
+
+    async def _note(self, meta: Meta, known: Delivery | None, delivery: Delivery) -> None:
+        """Only what changes is written: a receiver that is away must not cost a write for each post."""
+        if delivery != known:
+            await self._store.note_delivery(meta.job_id, delivery, meta.expires_at)
+
+    async def _bury(self, received: Received, reason: str) -> str | None:
+        try:
+            await self._dead_letters.bury(received.body, reason)
+        except Unavailable:
+            return received.message_id
+        return None
+
+    async def _put_back(self, received: Received, seconds: float) -> str:
+        try:
+            await self._queue.set_visibility(received.receipt, math.ceil(seconds))
+        except Unavailable as error:
+            _log.warning("the message comes back after the queue's own timeout: %s", error.detail)
+        return received.message_id
+
+
+def _body(notice: Notice, meta: Meta, webhook: Mapping[str, Any]) -> bytes:
+    """The payload: type, timestamp and data, as Standard Webhooks has it; the same at every try."""
+    data = {
+        "job_id": meta.job_id,
+        "kind": meta.kind,
+        "tenant": meta.identity.get("tenant"),
+        "actor": meta.identity.get("actor"),
+        "created_at": rfc3339(meta.created_at),
+        **notice.data,
+        "metadata": dict(webhook["metadata"]),
+    }
+    document = {"type": notice.event, "timestamp": rfc3339(notice.at), "data": data}
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
