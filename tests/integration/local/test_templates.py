@@ -133,11 +133,11 @@ def test_what_is_not_understood_is_named(project: Project, start: Start) -> None
     project.add("Odd", "AWS::Kinesis::Stream")
     project.add("Alarm", "AWS::CloudWatch::Alarm", MetricName="x")
     project.add("Queue", "AWS::SQS::Queue", VisibilityTimeout=3, Colour="red", Tags=[])
-    project.add_function("Echo", "", Events=http_event(RouteSettings={}), Tracing="Active", VpcConfig={})
+    project.add_function("Echo", "", Events=http_event(RouteSettings={}), Tracing="Active", FileSystemConfigs=[])
     stack = start()
     assert sorted(stack.unknown) == [
         "Echo.Route: RouteSettings",
-        "Echo: VpcConfig",
+        "Echo: FileSystemConfigs",
         "Odd (AWS::Kinesis::Stream)",
         "Queue: Colour",
     ]
