@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,8 @@ MIN_WORDS = 20
 # Of what was kept, this share must stand in the page's blocks, or it comes from structured data.
 FOUND_SHARE = 0.5
 
+_DOCTYPE = re.compile(r"<\s?!\s?doctype[^>]*>", re.I)
+_CLOSED_ROOT = re.compile(r"(<html[^>]*?)\s*/>", re.I)
 _STRIPPED = ("script", "style", "svg", "template", "link", "nav", "footer", "button", "dialog", "select")
 
 
@@ -82,12 +86,29 @@ def decide(html: str, url: str, *, text: bool = True, day: bool = True) -> Decis
 
 
 def _load(html: str) -> Any:
-    """The page as trafilatura parses it, with one class for all elements: lxml.html asks Python for each anew."""
+    """The page as lxml parses it, or None when there is nothing in it."""
     import lxml.html  # type: ignore[import-untyped]
     from lxml import etree
-    from trafilatura import utils
 
-    utils.HTML_PARSER.set_element_class_lookup(
+    # What libxml2 stumbles over: odd document types, and a root that is closed as it opens.
+    start = _CLOSED_ROOT.sub(r"\1>", _DOCTYPE.sub("", html[:4096], count=1), count=1)
+    page = f"{start}{html[4096:]}".encode("utf-8", "replace")
+    try:
+        return lxml.html.document_fromstring(page, parser=_parser())
+    except etree.ParserError:  # empty
+        return None
+
+
+@functools.cache
+def _parser() -> Any:
+    """A parser as trafilatura's, but with one class for all elements: lxml.html asks Python for each anew."""
+    import lxml.html
+    from lxml import etree
+
+    parser = lxml.html.HTMLParser(
+        collect_ids=False, default_doctype=False, encoding="utf-8", remove_comments=True, remove_pis=True
+    )
+    parser.set_element_class_lookup(
         etree.ElementDefaultClassLookup(
             element=lxml.html.HtmlElement,
             comment=lxml.html.HtmlComment,
@@ -95,7 +116,7 @@ def _load(html: str) -> Any:
             entity=lxml.html.HtmlEntity,
         )
     )
-    return utils.load_html(html)
+    return parser
 
 
 def _strip(tree: Any) -> None:

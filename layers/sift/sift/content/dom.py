@@ -122,7 +122,7 @@ def parse_page(html: str, url: str) -> Page:
     source = document.find("body") or root
     body, flattened, nodes = _build(source, _DROPPED)
     unscripted = sum(len(node.text) for node in document.find_all("noscript"))
-    from_noscript = unscripted > len(collapse(body.text()))
+    from_noscript = unscripted > 0 and unscripted > len(collapse(body.text()))
     if from_noscript:
         # A page that scripts build may carry its text for readers without them.
         body, flattened, nodes = _build(source, _DROPPED - {"noscript"})

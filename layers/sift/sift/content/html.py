@@ -20,7 +20,7 @@ MAX_ARTICLE_CHARS = 5_000_000
 # trafilatura takes some 50 µs for each element; the largest of 520 real pages has 19,000 of these.
 MAX_ARTICLE_TAGS = 100_000
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]+")
+_CONTROLS = bytes({*range(0x20)} - {*b"\t\n\f\r"})
 
 
 @contextlib.contextmanager
@@ -41,7 +41,8 @@ def read_html(html: str, url: str, mode: str) -> tuple[str, dict[str, Any], list
 
     Raises TargetFailed empty when there is no text in it, or no link.
     """
-    html = _CONTROLS.sub("", html)  # nobody sees them, and html-to-markdown refuses a page that has many
+    # Nobody sees them, and html-to-markdown refuses a page that has many. In bytes it takes a tenth of the time.
+    html = html.encode("utf-8", "replace").translate(None, _CONTROLS).decode()
     page = parse_page(html, url)
     links = list(find_page_links(html, page.base)) if mode == "links" else []
     warnings = []
