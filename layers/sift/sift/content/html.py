@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from sift.content.allocator import LARGE_PAGE, give_back
-from sift.content.article import Decision, decide, extract_article
+from sift.content.article import Source, extract_article
 from sift.content.byline import find_author, find_day, find_title
 from sift.content.dom import MAX_NODES, Page, parse_page, serialize
 from sift.content.links import find_page_links, render_links
@@ -52,19 +51,17 @@ def read_html(html: str, url: str, mode: str) -> tuple[str, dict[str, Any], list
     elif page.flattened:
         warnings.append("The page is nested or attributed beyond measure and was flattened.")
     day = find_day(page.head.get("published", ""))
-    decision = Decision()
+    source = None
     if len(html) <= MAX_ARTICLE_CHARS and max(page.nodes, html.count("<")) <= MAX_ARTICLE_TAGS:
         # Weaker parsers than ours get the bounded tree of a page beyond measure; it could hold them up for minutes.
-        bounded = serialize(page) if page.flattened else html
-        decision = decide(bounded, page.base, text=mode == "article", day=not day)
-        if len(html) > LARGE_PAGE:
-            give_back()  # the tree that trafilatura had: 60 of 350 MB for a page of 5 MB
+        source = Source(serialize(page) if page.flattened else html, page.base)
+        day = day or source.find_day()
     elif mode == "article":
         mode = "page"
         warnings.append("The page is too large to find its main content; this is the whole page.")
-    meta = _describe(page, day or decision.day)
-    if mode == "article":
-        article = extract_article(page, decision.text)
+    meta = _describe(page, day)
+    if mode == "article" and source is not None:
+        article = extract_article(page, source)
         content = article.content
         if article.whole:
             warnings.append("No main content was found; this is the whole page.")
