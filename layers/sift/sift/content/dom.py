@@ -67,8 +67,8 @@ class Element:
             yield element
             waiting += [child for child in reversed(element.children) if isinstance(child, Element)]
 
-    def text(self) -> str:
-        """All text below it as it stands, `br` as a line end."""
+    def text(self, *, lines: bool = False) -> str:
+        """All text below it as it stands, `br` as a line end; with `lines`, blocks on lines and cells after tabs."""
         parts: list[str] = []
         waiting: list[Element | str] = [self]
         while waiting:
@@ -78,6 +78,11 @@ class Element:
             elif node.tag == "br":
                 parts.append("\n")
             else:
+                if lines and node.tag in ("td", "th"):
+                    parts.append("\t")
+                elif lines and node.is_block:
+                    parts.append("\n")
+                    waiting.append("\n")
                 waiting += reversed(node.children)
         return "".join(parts)
 

@@ -97,24 +97,7 @@ def _whole(page: Page, html: str) -> str:
 
 def plain_text(page: Page) -> str:
     """All text of a page, one block a line, without any mark-up."""
-    parts: list[str] = []
-    waiting: list[Any] = [page.body]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, str):
-            parts.append(node)
-        elif node.tag == "br":
-            parts.append("\n")
-        elif node.tag in ("td", "th"):
-            parts.append("\t")
-            waiting += reversed(node.children)
-        elif node.is_block:
-            parts.append("\n")
-            waiting.append("\n")
-            waiting += reversed(node.children)
-        else:
-            waiting += reversed(node.children)
-    lines = (re.sub(r"[ \r\f\u00a0]+", " ", line).strip() for line in "".join(parts).split("\n"))
+    lines = (re.sub(r"[ \r\f\u00a0]+", " ", line).strip() for line in page.body.text(lines=True).split("\n"))
     return "\n".join(line for line in lines if line) + "\n"
 
 
