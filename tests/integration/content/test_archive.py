@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sift.content.client import FetchLimits
-from sift.content.transport import PhaseTimeouts
+from sift.content.phases import PhaseTimeouts
 from sift.errors import TargetBusy, TargetFailed
 from sift.targets import Content, FetchOptions
 from tests.integration.content.conftest import LoopbackResolver, OpenPipeline, play

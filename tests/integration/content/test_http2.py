@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sift.content.client import FetchLimits
-from sift.content.transport import PhaseTimeouts
+from sift.content.phases import PhaseTimeouts
 from tests.integration.content.authority import Authority
 from tests.integration.content.conftest import OpenPipeline, failure, run
 from tests.integration.content.loopback2 import Answer2, Loopback2

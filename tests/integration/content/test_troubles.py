@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sift.content.transport import PhaseTimeouts
+from sift.content.phases import PhaseTimeouts
 from sift.errors import TargetBusy
 from tests.integration.content.authority import Authority
 from tests.integration.content.conftest import LoopbackResolver, OpenPipeline, failure, run

@@ -6,10 +6,7 @@ import asyncio
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import httpcore2
-import httpx2
+from typing import TYPE_CHECKING, Any
 
 from sift.connections import is_refused, is_reset, is_tls_failure
 from sift.content.addresses import IPAddress
@@ -17,6 +14,7 @@ from sift.content.codings import Unpacker
 from sift.content.guard import CheckedUrl, Guard
 from sift.content.hosts import blocked
 from sift.content.outgoing import Outgoing
+from sift.content.phases import Phase, PhaseTimeouts, Progress
 from sift.content.responses import (
     NOT_MODIFIED,
     SUPPORTED_CODINGS,
@@ -25,12 +23,16 @@ from sift.content.responses import (
     is_oversized,
     join,
     read_codings,
+    read_headers,
     read_location,
     read_validator,
     too_large,
 )
-from sift.content.transport import Phase, PhaseTimeouts, Progress, exchange
+from sift.content.trust import Trust
 from sift.errors import TargetBusy, TargetFailed
+
+if TYPE_CHECKING:
+    import httpcore2
 
 _LATE: Mapping[Phase, str] = {
     "dns": "The host name was not resolved in time.",
@@ -59,7 +61,7 @@ class Fetched:
     are for the reader. `etag` and `last_modified` are the headers, fit to be sent back; None without one.
     `not_modified`: the caller's condition held, and there is no body.
     `recovered` is set for an archived copy, as `meta.recovered` shows it; `url` and `final_url` are then addresses
-    of the page that it is a copy of. `headers` are the answer's.
+    of the page that it is a copy of. `headers` are the answer's, by lower-case name.
     """
 
     body: bytes
@@ -72,7 +74,7 @@ class Fetched:
     etag: str | None = None
     last_modified: str | None = None
     not_modified: bool = False
-    headers: httpx2.Headers = field(default_factory=httpx2.Headers)
+    headers: Mapping[str, str] = field(default_factory=dict)
     recovered: dict[str, Any] | None = None
 
 
@@ -81,7 +83,7 @@ class _Document:
     """What the last answer of a target holds."""
 
     status: int
-    head: httpx2.Headers
+    head: Mapping[str, str]
     body: bytes
     warnings: list[str]
 
@@ -93,19 +95,19 @@ class GuardedClient:
         self,
         guard: Guard,
         user_agent: str,
-        tls: ssl.SSLContext,
+        trust: Trust,
         limits: FetchLimits | None = None,
         timeouts: PhaseTimeouts | None = None,
     ) -> None:
         self._guard = guard
         self._user_agent = user_agent
-        self._tls = tls
+        self._trust = trust
         self._limits = limits or FetchLimits()
         self._timeouts = timeouts or PhaseTimeouts()
 
     def with_limits(self, limits: FetchLimits) -> GuardedClient:
         """The same client with other limits."""
-        return GuardedClient(self._guard, self._user_agent, self._tls, limits, self._timeouts)
+        return GuardedClient(self._guard, self._user_agent, self._trust, limits, self._timeouts)
 
     async def fetch(
         self,
@@ -122,6 +124,8 @@ class GuardedClient:
         Raises TargetFailed (invalid_url, blocked_address, dns_failed, tls_failed, connect_failed, timeout,
         too_large, too_many_redirects, http_error, damaged) or TargetBusy.
         """
+        if url[:6].lower() == "https:":
+            self._trust.prepare()
         progress = Progress()
         outgoing = Outgoing(self._user_agent, SUPPORTED_CODINGS, headers or {})
         try:
@@ -178,12 +182,18 @@ class GuardedClient:
         self, url: CheckedUrl, addresses: list[IPAddress], outgoing: Outgoing, progress: Progress
     ) -> _Document | str:
         """One exchange: the absolute address of a redirect, or what the answer holds."""
+        # Loaded with the first exchange and not before: it takes as long as all else of ours together.
+        import httpcore2
+
+        from sift.content.transport import exchange
+
         headers = outgoing.headers_for(url)
+        tls = await self._trust.context() if url.scheme == "https" else None
         try:
-            async with exchange(url, addresses, headers, self._tls, self._timeouts, progress) as raw:
+            async with exchange(url, addresses, headers, tls, self._timeouts, progress) as raw:
                 if sum(len(name) + len(value) for name, value in raw.headers) > self._limits.header_bytes:
                     raise too_large("The response's headers are too large.")
-                head = httpx2.Headers(raw.headers)
+                head = read_headers(raw.headers)
                 outgoing.keep_cookies(url, raw.headers)
                 location = read_location(raw.headers) if raw.status in (301, 302, 303, 307, 308) else None
                 if location is not None:
@@ -197,7 +207,7 @@ class GuardedClient:
         except (httpcore2.NetworkError, httpcore2.ProtocolError, ssl.SSLError, OSError) as error:
             raise explain(error) from error
 
-    async def _read(self, raw: httpcore2.Response, head: httpx2.Headers) -> tuple[bytes, list[str]]:
+    async def _read(self, raw: httpcore2.Response, head: Mapping[str, str]) -> tuple[bytes, list[str]]:
         check_length(head, self._limits.wire_bytes)
         unpacker = Unpacker(read_codings(head), self._limits.decoded_bytes)
         pieces: list[bytes] = []
@@ -231,6 +241,8 @@ def explain(error: Exception) -> TargetFailed | TargetBusy:
         return TargetBusy("The server resets connections.")
     if is_oversized(error):
         return too_large("The response's headers are too large.")
+    import httpcore2
+
     if isinstance(error, httpcore2.ConnectError):
         return TargetFailed("connect_failed", "The server cannot be reached.", "Check the address and port.")
     return TargetFailed("connect_failed", "The server broke the connection off.", "Try it again later.")

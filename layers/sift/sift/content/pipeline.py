@@ -20,10 +20,11 @@ from sift.content.denials import parse_deny
 from sift.content.filters import OVERTIME, overtime
 from sift.content.guard import Guard, Resolver, SystemResolver
 from sift.content.pages import check_ranges
+from sift.content.phases import PhaseTimeouts
 from sift.content.robots import Robots
 from sift.content.sandbox import ChildLimits
 from sift.content.sniff import parse_media_type, sniff
-from sift.content.transport import PhaseTimeouts
+from sift.content.trust import Trust
 from sift.errors import TARGET_CODES, TargetFailed
 from sift.targets import Content, FetchOptions
 
@@ -83,9 +84,8 @@ class Pipeline:
             parse_allow(settings.guard_allow),
             parse_deny(settings.guard_deny),
         )
-        self._client = GuardedClient(
-            guard, settings.user_agent, make_tls_context(settings.ca_file), settings.limits, settings.timeouts
-        )
+        trust = Trust(lambda: make_tls_context(settings.ca_file))
+        self._client = GuardedClient(guard, settings.user_agent, trust, settings.limits, settings.timeouts)
         self._archive = Archive(guard, self._client, settings.archive_api, settings.archive_replay)
         self._extractor = extractor or ForkServer(
             "sift.content.extraction:extract",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from urllib.parse import urljoin
-
-import httpx2
 
 from sift.connections import causes, parse_retry_after
 from sift.errors import TargetBusy, TargetFailed
@@ -24,7 +22,20 @@ _NO_HOST = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//(?:[/?#]|$)|https?:/(?!/)
 _NAMES = {401: "It asks for credentials.", 403: "It refuses this reader.", 404: "There is no such page."}
 
 
-def check_status(status: int, headers: httpx2.Headers, now: datetime | None = None) -> None:
+def read_headers(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Values by lower-case name; those of one name are joined by commas. Bytes that are not UTF-8 are Latin-1."""
+    found: dict[str, str] = {}
+    for raw_name, raw_value in headers:
+        name = raw_name.decode("latin-1").lower()
+        try:
+            value = raw_value.decode()
+        except UnicodeDecodeError:
+            value = raw_value.decode("latin-1")
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
+def check_status(status: int, headers: Mapping[str, str], now: datetime | None = None) -> None:
     """Let 2xx pass; raises TargetBusy for a passing trouble and TargetFailed http_error for the rest."""
     if 200 <= status < 300:
         return
@@ -71,7 +82,7 @@ def _bad_redirect() -> TargetFailed:
     )
 
 
-def read_codings(headers: httpx2.Headers) -> list[str]:
+def read_codings(headers: Mapping[str, str]) -> list[str]:
     """The content codings to take off, in the order applied; more than two are refused, unknown names ignored."""
     names = [name.strip().lower() for name in headers.get("content-encoding", "").split(",")]
     codings = [name.removeprefix("x-") for name in names if name.removeprefix("x-") in SUPPORTED_CODINGS]
@@ -84,13 +95,13 @@ def read_codings(headers: httpx2.Headers) -> list[str]:
     return codings
 
 
-def read_validator(headers: httpx2.Headers, name: str) -> str | None:
+def read_validator(headers: Mapping[str, str], name: str) -> str | None:
     """ETag or Last-Modified, if it is one that a caller may send back as a condition."""
     value: str = headers.get(name, "").strip()
     return value if 0 < len(value) <= VALUE_CHARS and value.isascii() and value.isprintable() else None
 
 
-def check_length(headers: httpx2.Headers, limit: int) -> None:
+def check_length(headers: Mapping[str, str], limit: int) -> None:
     """Refuse a body whose announced length is over the limit, before it is read."""
     length = headers.get("content-length", "")
     if length.isascii() and length.isdigit() and int(length[:15]) > limit:

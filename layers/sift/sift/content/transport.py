@@ -3,50 +3,16 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
 
 import httpcore2
 
 from sift.content.addresses import IPAddress
 from sift.content.guard import CheckedUrl
+from sift.content.phases import PhaseTimeouts, Progress
 
 MAX_TRIED_ADDRESSES = 4
-
-Phase = Literal["dns", "connect", "tls", "headers", "body"]
-
-_STARTS: Mapping[str, Phase] = {
-    "connection.connect_tcp.started": "connect",
-    "connection.start_tls.started": "tls",
-    "http11.send_request_headers.started": "headers",
-    "http2.send_connection_init.started": "headers",
-}
-
-
-@dataclass(frozen=True)
-class PhaseTimeouts:
-    """Seconds for each phase of an exchange; the total deadline is the caller's.
-
-    `connect` is for TCP and again for TLS; `read` is the longest silence before and within an answer.
-    """
-
-    dns: float = 10.0
-    connect: float = 10.0
-    read: float = 20.0
-    write: float = 10.0
-
-
-@dataclass
-class Progress:
-    """How far an exchange has come: what a timeout is blamed on."""
-
-    phase: Phase = "dns"
-
-    async def note(self, event: str, _: Mapping[str, Any]) -> None:
-        """Take in an event of httpcore2's trace."""
-        self.phase = _STARTS.get(event, self.phase)
 
 
 class _PinnedBackend(httpcore2.AsyncNetworkBackend):
@@ -84,12 +50,14 @@ async def exchange(
     url: CheckedUrl,
     addresses: Sequence[IPAddress],
     headers: Sequence[tuple[bytes, bytes]],
-    tls: ssl.SSLContext,
+    tls: ssl.SSLContext | None,
     timeouts: PhaseTimeouts,
     progress: Progress,
     content: bytes | None = None,
 ) -> AsyncIterator[httpcore2.Response]:
-    """GET `url`, or POST `content` to it; yields the response with its body still unread. Raises httpcore2's errors.
+    """GET `url`, or POST `content` to it; yields the response with its body still unread. `tls` is for https alone.
+
+    Raises httpcore2's errors.
 
     Every exchange has a connection of its own, closed at its end: no request can ride on a connection
     that was admitted for another one. Host, SNI and the certificate's name stay those of the URL.
