@@ -20,15 +20,33 @@ def prepare() -> None:
     os.environ["PREPARED"] = "yes"
 
 
-def refuse_first_fork() -> None:
-    """Let the server that this is called in be refused one process."""
+def refuse_two_forks() -> None:
+    """Let the server that this is called in be refused two processes: the child ahead, and that of a document."""
     fork = os.fork
+    left = [BlockingIOError(), BlockingIOError()]
 
     def refuse() -> int:
-        os.fork = fork
-        raise BlockingIOError
+        if left:
+            raise left.pop()
+        return fork()
 
     os.fork = refuse
+
+
+def find_children(pid: int) -> list[int]:
+    """The children of a process, zombies included."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def find_busy(pid: int) -> list[int]:
+    """Those of a server's children that have got a document: the one that waits is still of the server's group."""
+    busy = []
+    for child in find_children(pid):
+        with contextlib.suppress(ProcessLookupError):
+            if os.getpgid(child) != os.getpgid(pid):
+                busy.append(child)
+    return busy
 
 
 def act(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
@@ -115,8 +133,7 @@ def _count_others() -> int:
     """The most other children of the server that were seen in a fifth of a second."""
     most, server = 0, os.getppid()
     for _ in range(20):
-        with open(f"/proc/{server}/task/{server}/children", encoding="ascii") as file:
-            most = max(most, len(file.read().split()) - 1)
+        most = max(most, len(find_busy(server)) - 1)
         time.sleep(0.01)
     return most
 

@@ -18,6 +18,7 @@ import pytest
 from sift.content.child import LARGE_BYTES, Crashed, ForkServer
 from sift.content.sandbox import ChildLimits
 from sift.errors import TargetBusy, TargetFailed
+from tests.integration.content.hostile_entry import find_busy, find_children
 
 T = TypeVar("T")
 HERE = Path(__file__).parent
@@ -121,7 +122,7 @@ def test_no_process_for_a_child_is_busy_and_costs_no_other_document() -> None:
         _, body = await server.run({"act": "echo"}, b"next", 20.0)
         assert (body, server.pid) == (b"next", first)
 
-    serve(work, prepare="hostile_entry:refuse_first_fork")
+    serve(work, prepare="hostile_entry:refuse_two_forks")
 
 
 def test_large_documents_pass_both_ways() -> None:
@@ -161,6 +162,44 @@ def test_a_server_that_a_child_kills_is_started_again() -> None:
     assert error.code == "crashed"
 
 
+async def find_waiting(server: ForkServer, before: int = 0) -> int:
+    """The child that waits for a document, once it is the only one, and another than before."""
+    assert server.pid is not None
+    for _ in range(6000):
+        children = find_children(server.pid)
+        if len(children) == 1 and before not in children and not find_busy(server.pid):
+            return children[0]
+        await asyncio.sleep(0.02)
+    pytest.fail("no child waits")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_each_document_has_a_child_of_its_own_that_was_there_before_it() -> None:
+    async def work(server: ForkServer) -> None:
+        await server.run({"act": "echo"}, b"", 60.0)
+        waited, seen = [], []
+        for _ in range(3):
+            waited.append(await find_waiting(server))
+            seen.append((await server.run({"act": "state"}, b"", 60.0))[0]["pid"])
+        assert seen == waited
+        assert len(set(seen)) == 3
+
+    serve(work)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_child_that_ended_while_it_waited_costs_no_document() -> None:
+    async def work(server: ForkServer) -> None:
+        await server.run({"act": "echo"}, b"", 60.0)
+        for _ in range(3):
+            first = await find_waiting(server)
+            os.kill(first, signal.SIGKILL)
+            await find_waiting(server, first)
+            assert (await server.run({"act": "echo"}, b"next", 60.0))[1] == b"next"
+
+    serve(work)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_child_cannot_outlive_its_server(tmp_path: Path) -> None:
     def processes() -> set[str]:
@@ -180,7 +219,7 @@ def test_a_child_cannot_outlive_its_server(tmp_path: Path) -> None:
         assert server.pid is not None
         await no_children(server.pid)
         for _ in range(500):
-            if processes() == {str(server.pid)}:
+            if processes() == {str(pid) for pid in (server.pid, *find_children(server.pid))}:
                 return
             await asyncio.sleep(0.02)
         pytest.fail("a child is still there")
@@ -230,10 +269,9 @@ def test_no_process_to_be_had_is_an_error_too(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def no_children(pid: int) -> None:
-    """Wait until a process has no children, zombies included."""
-    children = Path(f"/proc/{pid}/task/{pid}/children")
+    """Wait until no child of a server has or had a document, zombies included."""
     for _ in range(500):
-        if not children.read_text().split():
+        if not find_busy(pid):
             return
         await asyncio.sleep(0.02)
     pytest.fail("a child is still there")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -142,3 +144,21 @@ def test_a_charset_that_is_none_costs_nothing(label: str) -> None:
             return await read(server, f"text/html; charset={label}", "<p>Größe und Maß</p>".encode("latin-1") * 9)
 
     assert asyncio.run(main())["meta"]["charset"] == "windows-1252"
+
+
+def test_trafilatura_falls_back_to_the_same_text_with_few_bytes_of_stop_words() -> None:
+    lines = "<p class=share>Share this page with friends of yours</p>" * 3
+    text = page(f"{lines}<aside><p>{WORDS * 3}</p></aside><div id=sidebar><p>{WORDS * 2}</p></div>").decode()
+    program = (
+        "import sys, trafilatura\nfrom trafilatura import external\n{}"
+        "print(trafilatura.extract(sys.argv[1], fast=False))\nprint(type(external.JT_STOPLIST).__name__)"
+    )
+    told = []
+    for before in ("", "from sift.content import stopwords; stopwords.thin()\n"):
+        command = [sys.executable, "-c", program.format(before), text]
+        environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        told.append(done.stdout.rsplit("\n", 2)[:2])
+    assert told[0][0] == told[1][0]
+    assert "northern pier" in told[0][0]
+    assert [kind for _, kind in told] == ["tuple", "StopWords"]

@@ -14,6 +14,8 @@ import time
 from encodings.aliases import aliases
 from typing import Any
 
+from sift.content import stopwords
+from sift.content.allocator import give_back
 from sift.content.extraction import PRELOAD, extract
 from sift.content.samples import SAMPLES
 
@@ -28,12 +30,14 @@ def prepare() -> None:
             codecs.lookup(name)
     time.localtime()  # reads the time zone
     _bound_dates()
+    stopwords.thin()
     extract({**_head("text/plain", "robots", ""), "agent": "a"}, b"User-agent: *\nDisallow: /a*b$\n")
     for content_type, body, modes in SAMPLES:
         for mode in modes:
             extract(_head(content_type, mode, "pdfium"), body)
             if content_type == "application/pdf":
                 extract(_head(content_type, mode, "pypdf"), body)
+    give_back()
 
 
 def _head(content_type: str, mode: str, engine: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The fork server and its children: the only processes in which something untrusted is parsed.
 
 Started by `sift.content.child` with an empty environment; one control socket is all it shares with the handler.
-For each document it forks a child under limits of memory, CPU and wall time, that can open no file, no socket and
-no process, and reports how it ended.
+Each document has a child of its own, forked before it is there, that puts itself under limits of memory and CPU, can
+open no file, no socket and no process, and is ended when its time is over; the server reports how it ended.
 """
 
 from __future__ import annotations
@@ -52,6 +52,23 @@ class _Running:
     overdue: bool = False
 
 
+@dataclass
+class _Waiting:
+    """A child that has no document yet, and the socket over which it gets the channel of one."""
+
+    pid: int
+    socket: socket.socket
+
+    def take(self, channel: int) -> bool:
+        """Hand it a document's channel; False when it has ended meanwhile."""
+        with self.socket:
+            try:
+                socket.send_fds(self.socket, [b"1"], [channel])
+            except OSError:
+                return False
+        return True
+
+
 def close_to_others() -> bool:
     """Make this process non-dumpable: /proc/<pid>/environ and its memory are closed to its children.
 
@@ -88,6 +105,7 @@ class _Server:
         self._run = run
         self._limits = limits
         self._children: dict[int, _Running] = {}
+        self._waiting: _Waiting | None = None
         self._wake_read, self._wake_write = os.pipe()
         for end in (self._wake_read, self._wake_write):
             os.set_blocking(end, False)
@@ -99,6 +117,9 @@ class _Server:
     def loop(self) -> None:
         try:
             while True:
+                # While a document is read, the child of the next one is forked: that is off the way of both.
+                # There is none while another one is forked, or that would hold its socket.
+                self._waiting = self._waiting or self._fork()
                 control = self._control.fileno()
                 readable, _, _ = select.select([control, self._wake_read], [], [], self._patience())
                 if self._wake_read in readable:
@@ -111,7 +132,7 @@ class _Server:
         except ConnectionError:
             return  # the handler has gone
         finally:
-            for pid in self._children:
+            for pid in [*self._children, *([self._waiting.pid] if self._waiting else [])]:
                 kill(pid)
 
     def _patience(self) -> float | None:
@@ -129,31 +150,50 @@ class _Server:
                 if child.number == number:
                     kill(pid)
             return True
+        child, self._waiting = self._waiting, None
+        if child is None or not child.take(fds[0]):
+            child = self._fork()
+            if child is not None and not child.take(fds[0]):
+                child = None
+        for fd in fds:
+            os.close(fd)
+        if child is None:
+            self._report(number, frames.REFUSED)
+        else:
+            self._children[child.pid] = _Running(number, time.monotonic() + wall_ms / 1000)
+            self._report(number, frames.STARTED, child.pid)
+        return True
+
+    def _fork(self) -> _Waiting | None:
+        """A child that waits for a document; None when the system has no process to give."""
+        ours, theirs = socket.socketpair()
         try:
             pid = os.fork()
         except OSError:
-            self._report(number, frames.REFUSED)
-        else:
-            if pid == 0:
-                self._become_child(fds[0])
-            self._children[pid] = _Running(number, time.monotonic() + wall_ms / 1000)
-            self._report(number, frames.STARTED, pid)
-        for fd in fds:
-            os.close(fd)
-        return True
+            ours.close()
+            theirs.close()
+            return None
+        if pid == 0:
+            ours.close()
+            self._become_child(theirs)
+        theirs.close()
+        return _Waiting(pid, ours)
 
-    def _become_child(self, fd: int) -> NoReturn:
+    def _become_child(self, waiting: socket.socket) -> NoReturn:
         code = 1
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for other in (self._wake_read, self._wake_write, self._control.detach()):
                 os.close(other)
-            os.setpgid(0, 0)
-            restrict(self._limits)
-            with socket.socket(fileno=fd) as channel:
-                run_document(channel, self._run)
-            code = 0
+            with waiting:
+                _, fds, _, _ = socket.recv_fds(waiting, 1, 1)
+            if fds:  # or the server has gone
+                os.setpgid(0, 0)
+                restrict(self._limits)
+                with socket.socket(fileno=fds[0]) as channel:
+                    run_document(channel, self._run)
+                code = 0
         except MemoryError:
             code = frames.OUT_OF_MEMORY
         finally:
@@ -176,6 +216,9 @@ class _Server:
             if pid == 0:
                 self._end_strays()
                 return
+            if self._waiting is not None and self._waiting.pid == pid:
+                self._waiting.socket.close()
+                self._waiting = None
             child = self._children.pop(pid, None)
             if child is not None:
                 # macOS counts in bytes, Linux in KiB.
@@ -192,7 +235,8 @@ class _Server:
             with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
                 strays = {int(pid) for pid in file.read().split()} - set(self._children)
             for pid in strays:
-                kill(pid)
+                if self._waiting is None or self._waiting.pid != pid:
+                    kill(pid)
 
     def _report(self, number: int, what: int, value: int = 0, peak_kib: int = 0, cpu_ms: int = 0) -> None:
         self._control.sendall(frames.REPORT.pack(number, what, value, peak_kib, cpu_ms))
