@@ -80,7 +80,9 @@ async def run(chosen: list[Case]) -> AsyncIterator[tuple[Case, Found]]:
             before = _forget_peak()
             started = time.perf_counter()
             outcome = await _outcome(case, pipeline, server, routes["/case"], f"http://{LOOPBACK}:{port}/case")
-            seconds, used = time.perf_counter() - started, server.last or Ending(frames.REFUSED, 0)
+            seconds = time.perf_counter() - started
+            await server.wait_ended()
+            used = server.last or Ending(frames.REFUSED, 0)
             yield case, Found(outcome, seconds, used.cpu_ms / 1000, used.peak_kib * 1024, _peak() - before)
 
 

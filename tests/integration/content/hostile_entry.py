@@ -12,6 +12,8 @@ import socket
 import time
 from typing import Any
 
+from sift.content import frames
+
 
 def prepare() -> None:
     """Called once by the fork server that runs `act`."""
@@ -81,6 +83,14 @@ def act(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
             with contextlib.suppress(OSError):
                 os.write(fd, b"\xff" * 64)
         os._exit(0)
+    if act == "cut":
+        for fd in range(3, 64):
+            with contextlib.suppress(OSError):
+                os.write(fd, frames.pack({}, 5) + b"1234")
+        os._exit(0)
+    if act == "linger":
+        os._exit = lambda code: time.sleep(600)  # type: ignore[assignment]
+        return {}, body
     if act == "fork":
         if os.fork() == 0:
             time.sleep(60)

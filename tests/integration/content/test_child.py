@@ -55,6 +55,7 @@ async def failure(server: ForkServer, act: str, wall_s: float = 20.0) -> TargetF
         ("raise", "damaged"),
         ("recurse", "damaged"),
         ("garbage", "damaged"),
+        ("cut", "damaged"),
     ],
 )
 def test_a_bad_end_is_a_typed_error_and_the_next_document_is_served(act: str, code: str) -> None:
@@ -231,6 +232,19 @@ def test_a_child_cannot_outlive_its_server(tmp_path: Path) -> None:
 def test_what_a_child_leaves_behind_is_ended() -> None:
     async def work(server: ForkServer) -> None:
         await server.run({"act": "flee"}, b"", 20.0)
+        assert server.pid is not None
+        await no_children(server.pid)
+
+    serve(work)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_child_that_has_said_all_is_not_waited_for_and_ended() -> None:
+    async def work(server: ForkServer) -> None:
+        assert (await server.run({"act": "linger"}, b"said", 600.0))[1] == b"said"
+        await server.wait_ended()
+        assert server.last is not None
+        assert os.waitstatus_to_exitcode(server.last.status) == -signal.SIGKILL
         assert server.pid is not None
         await no_children(server.pid)
 

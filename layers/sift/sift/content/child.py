@@ -145,15 +145,23 @@ class ForkServer:
         """
         within_s = wall_s if within_s is None else within_s
         ends_at = time.monotonic() + within_s
-        async with self._turn(within_s / 2, self._parallel if len(body) > LARGE_BYTES else 1):
+        is_large = len(body) > LARGE_BYTES
+        async with self._turn(within_s / 2, self._parallel if is_large else 1):
             try:
                 async with asyncio.timeout(ends_at - time.monotonic()):
+                    if is_large:
+                        await self.wait_ended()
                     for _ in range(2):
                         with contextlib.suppress(_ServerGone):
-                            return await self._run_once(frames.pack(head), body, wall_s)
+                            return await self._run_once(frames.pack(head, len(body)), body, wall_s)
             except TimeoutError as error:
                 raise too_slow() from error
         raise _not_running()
+
+    async def wait_ended(self) -> None:
+        """Wait until every child that had a document has ended: an answer may be there a moment before that."""
+        endings = [asyncio.shield(child.ending) for child in self._children.values()]
+        await asyncio.gather(*endings, return_exceptions=True)
 
     async def aclose(self) -> None:
         """End the server and its children."""
@@ -192,17 +200,19 @@ class ForkServer:
                 await child.started
                 async with asyncio.timeout(wall_s + _GRACE_S):
                     answer = await self._converse(ours, head, body)
+                    if len(body) <= LARGE_BYTES:
+                        # Who has said all is done with: that its memory is taken down need not be waited for.
+                        with contextlib.suppress(ValueError):
+                            return frames.unpack(answer)
                     ending = await child.ending
             if ending.what == _GONE:
                 raise _ServerGone
-            self.last = ending
             return judge(answer, ending)
         finally:
             # Whoever waits for the end and is cancelled cancels that future: the child then lives on.
             if not child.ending.done() or child.ending.cancelled():
                 with contextlib.suppress(_ServerGone):
                     self._order(frames.KILL, number, 0)
-            self._children.pop(number, None)
 
     async def _converse(self, channel: socket.socket, head: bytes, body: bytes) -> bytearray:
         loop = asyncio.get_running_loop()
@@ -243,14 +253,13 @@ class ForkServer:
         while len(self._reports) >= frames.REPORT.size:
             number, what, value, *used = frames.REPORT.unpack_from(self._reports)
             self._reports = self._reports[frames.REPORT.size :]
-            child = self._children.get(number)
-            if child is None:
-                continue
             if what == frames.STARTED:
-                _settle(child.started, value)
+                _settle(self._children[number].started, value)
             else:
+                child = self._children.pop(number)
+                self.last = Ending(what, value, *used)
                 _settle(child.started, 0)
-                _settle(child.ending, Ending(what, value, *used))
+                _settle(child.ending, self.last)
 
     def _drop(self) -> None:
         """Forget the server: its socket closes, which ends it, and every document with it is given back."""
@@ -262,7 +271,8 @@ class ForkServer:
         if process is not None:
             process.kill()
             process.wait()
-        for child in self._children.values():
+        children, self._children = self._children, {}
+        for child in children.values():
             if not child.ending.done():
                 if child.started.done() and not child.started.cancelled() and (pid := child.started.result()):
                     kill(pid)  # it dies with the server, unless a document took it over

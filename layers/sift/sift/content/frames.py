@@ -18,24 +18,24 @@ STARTED, ENDED, OVERDUE, REFUSED = 1, 2, 3, 4
 as os.waitpid gives it. REFUSED: the system has no process to give."""
 OUT_OF_MEMORY = 2  # a child's exit code
 
-# Handler <-> child, both ways: length of a JSON head, the head, then the body until the end of the stream.
-_HEAD = struct.Struct("!I")
+# Handler <-> child, both ways: lengths of a JSON head and of the body, the head, the body.
+_HEAD = struct.Struct("!IQ")
 MAX_HEAD_BYTES = 1024 * 1024
 
 
-def pack(head: dict[str, Any]) -> bytes:
-    """What goes before the body: a JSON object and its length."""
+def pack(head: dict[str, Any], size: int) -> bytes:
+    """What goes before a body of `size` bytes: both lengths and a JSON object."""
     text = json.dumps(head, ensure_ascii=False).encode("utf-8", "replace")
-    return _HEAD.pack(len(text)) + text
+    return _HEAD.pack(len(text), size) + text
 
 
 def unpack(message: bytes | bytearray) -> tuple[dict[str, Any], bytes]:
-    """Undo `pack`, with the body after it; raises ValueError for anything else (a document may have taken the sender
-    over)."""
+    """Undo `pack`, with the whole body after it; raises ValueError for anything else (a document may have taken the
+    sender over)."""
     if len(message) < _HEAD.size:
         raise ValueError("no head")
-    (length,) = _HEAD.unpack_from(message)
-    if length > MAX_HEAD_BYTES or _HEAD.size + length > len(message):
+    length, size = _HEAD.unpack_from(message)
+    if length > MAX_HEAD_BYTES or _HEAD.size + length + size != len(message):
         raise ValueError("head out of bounds")
     try:
         head = json.loads(message[_HEAD.size : _HEAD.size + length])

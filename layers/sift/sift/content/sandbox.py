@@ -150,18 +150,18 @@ class _Server:
                 if child.number == number:
                     kill(pid)
             return True
-        child, self._waiting = self._waiting, None
-        if child is None or not child.take(fds[0]):
-            child = self._fork()
-            if child is not None and not child.take(fds[0]):
-                child = None
+        chosen, self._waiting = self._waiting, None
+        if chosen is None or not chosen.take(fds[0]):
+            chosen = self._fork()
+            if chosen is not None and not chosen.take(fds[0]):
+                chosen = None
         for fd in fds:
             os.close(fd)
-        if child is None:
+        if chosen is None:
             self._report(number, frames.REFUSED)
         else:
-            self._children[child.pid] = _Running(number, time.monotonic() + wall_ms / 1000)
-            self._report(number, frames.STARTED, child.pid)
+            self._children[chosen.pid] = _Running(number, time.monotonic() + wall_ms / 1000)
+            self._report(number, frames.STARTED, chosen.pid)
         return True
 
     def _fork(self) -> _Waiting | None:
@@ -219,12 +219,12 @@ class _Server:
             if self._waiting is not None and self._waiting.pid == pid:
                 self._waiting.socket.close()
                 self._waiting = None
-            child = self._children.pop(pid, None)
-            if child is not None:
+            ended = self._children.pop(pid, None)
+            if ended is not None:
                 # macOS counts in bytes, Linux in KiB.
                 peak_kib = usage.ru_maxrss // (1024 if sys.platform == "darwin" else 1)
                 cpu_ms = int((usage.ru_utime + usage.ru_stime) * 1000)
-                self._report(child.number, frames.OVERDUE if child.overdue else frames.ENDED, status, peak_kib, cpu_ms)
+                self._report(ended.number, frames.OVERDUE if ended.overdue else frames.ENDED, status, peak_kib, cpu_ms)
 
     def _end_strays(self) -> None:
         """Kill what a child forked, took out of its group and left behind: it comes to this process as to its parent.
@@ -252,7 +252,7 @@ def run_document(channel: socket.socket, run: Entry) -> None:
     head, body = frames.unpack(message)
     del message
     head, body = run(head, body)
-    channel.sendall(frames.pack(head))
+    channel.sendall(frames.pack(head, len(body)))
     channel.sendall(body)
 
 

@@ -13,7 +13,7 @@ class StopWords:
     """
 
     def __init__(self) -> None:
-        from justext import get_stoplist, get_stoplists
+        from justext import get_stoplist, get_stoplists  # type: ignore[import-untyped]
 
         hashes = (hash(word) for language in get_stoplists() for word in get_stoplist(language))
         self._hashes = array("q", sorted(set(hashes)))
@@ -30,4 +30,4 @@ def thin() -> None:
     from trafilatura import external
 
     core.define_stoplist = lambda words: words
-    external.JT_STOPLIST = StopWords()
+    external.JT_STOPLIST = StopWords()  # type: ignore[assignment]
