@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from sift.content import feeds, sitemaps
 from tests.unit.content.reading import fail, read
 
 RSS = """<?xml version="1.0" encoding="utf-8"?>
@@ -189,3 +190,49 @@ def test_authors_that_are_no_list_count_as_missing(authors: object) -> None:
 def test_a_feed_without_an_image_has_none() -> None:
     assert "image" not in read(RSS.encode())[2]
     assert "image" not in read(json.dumps(JSON).encode(), "application/feed+json")[2]
+
+
+LARGE = {
+    "rss": (RSS[: RSS.index("<item>")], "<item><title>e{}</title></item>", "</channel></rss>"),
+    "atom": (
+        "<a:feed xmlns:a='http://www.w3.org/2005/Atom'>",
+        "<a:entry><a:title>e{}</a:title></a:entry>",
+        "</a:feed>",
+    ),
+    "rdf": (RDF[: RDF.index("<item")], "<item><title>e{}</title></item>", "</rdf:RDF>"),
+}
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_only_the_first_entries_of_a_large_feed_are_read(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "MAX_ENTRIES", 3)
+    start, entry, end = LARGE[kind]
+    for count in (3, 4, 9):
+        body = start + "".join(entry.format(number) for number in range(count)) + end
+        content, _, meta = read(body.encode(), "application/xml", mode="text")
+        assert [f"e{number}" in content for number in range(4)] == [True, True, True, False]
+        assert meta.get("truncated", False) == bool(meta["warnings"]) == (count > 3)
+
+
+def test_a_large_feed_is_cut_at_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "MAX_FEED_CHARS", len(RSS) - 60)
+    content, _, meta = read(RSS.encode(), "application/rss+xml", mode="text")
+    assert "Long text" in content
+    assert "but a guid" not in content
+    assert meta["truncated"] is True
+
+
+def test_only_the_first_entries_of_a_large_json_feed_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "MAX_ENTRIES", 3)
+    items = [{"url": f"/{number}", "title": f"e{number}"} for number in range(4)]
+    content, _, meta = read(json.dumps({**JSON, "items": items}).encode(), "application/feed+json", mode="links")
+    assert content.count("\n") == 3
+    assert meta["truncated"] is True
+
+
+def test_more_addresses_than_a_sitemap_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sitemaps, "MAX_LINKS", 2)
+    body = "<urlset>" + "".join(f"<url><loc>https://a.test/{number}</loc></url>" for number in range(3)) + "</urlset>"
+    content, _, meta = read(body.encode(), "application/xml")
+    assert content.count("\n") == 2
+    assert meta["truncated"] is True

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from sift.content.links import MAX_LINKS
 from tests.unit.content.reading import URL, fail, read
 
 
@@ -18,6 +19,15 @@ def links(body: str, content_type: str = "text/html", url: str = URL) -> dict[st
     assert len({link["url"] for link in found}) == len(found)
     assert meta["charset"] == "utf-8"
     return {link["url"]: link["text"] for link in found}
+
+
+@pytest.mark.parametrize(("one", "content_type"), [("<a href=/{}>t</a>", "text/html"), ("[t](/{}) ", "text/markdown")])
+def test_more_links_than_are_read(one: str, content_type: str) -> None:
+    for count in (MAX_LINKS, MAX_LINKS + 1):
+        body = "".join(one.format(number) for number in range(count))
+        content, _, meta = read(body.encode(), content_type, mode="links")
+        assert content.count("\n") == MAX_LINKS
+        assert meta.get("truncated", False) == bool(meta["warnings"]) == (count > MAX_LINKS)
 
 
 def test_a_page() -> None:

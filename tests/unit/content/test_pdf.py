@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sift.content.grep import grep
+from sift.content.passages import split_passages
 from sift.content.pdf import read_pdf
 from sift.errors import TargetFailed
 from tests.unit.content.documents import make_encrypted_pdf, make_pdf, make_stream
@@ -36,6 +38,21 @@ def test_pages_are_parted_and_counted(engine: str) -> None:
     assert content == "<!-- page 1 -->\n\none\n\n<!-- page 2 -->\n\ntwo\n\n<!-- page 3 -->\n\nthree\n"
     assert meta["pages"] == {"total": 3, "returned": "1-3"}
     assert warnings == []
+
+
+@engines
+@pytest.mark.parametrize("line", ["<!-- page 9 -->", "  <!--PAGE 9, line 3 -->"])
+def test_a_line_of_the_text_is_no_mark_of_a_page(engine: str, line: str) -> None:
+    body = make_pdf([line, "two"])
+    assert read(body, engine=engine) == f"<!-- page 1 -->\n\n\\{line.strip()}\n\n<!-- page 2 -->\n\ntwo\n"
+    whole = read_pdf(body, None, separate="\f", engine=engine)[0]
+    assert whole == f"\f\n\n{line.strip()}\n\n\f\n\ntwo\n"
+
+
+def test_filters_name_the_page_that_a_line_is_on() -> None:
+    content = read(make_pdf(["<!-- page 9 -->", "gamma rays"]))
+    assert grep(content, "page 9", paged=True) == (["<!-- page 1 -->\n3: \\<!-- page 9 -->"], 1)
+    assert [passage.page for passage in split_passages(content, paged=True)] == [1, 2]
 
 
 @engines

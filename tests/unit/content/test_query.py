@@ -88,6 +88,9 @@ def test_a_program_that_does_not_compile(program: str, words: str) -> None:
         ("error(null)", "null"),
         ("input", "no further input"),
         ("1, error", "The program fails"),
+        ('"my last words" | halt_error', "halted: my last words"),
+        ("1, ({code: 7} | halt_error(7))", 'halted: {"code":7}'),
+        ("null | halt_error", "halted: null"),
         ('"a" * 3 | test("(")', "fails"),
         ('("a" * 30 + "b") | test("(a+)+$")', "fails"),
     ],
@@ -97,7 +100,7 @@ def test_a_program_that_fails(program: str, words: str) -> None:
     assert (error.code, words in error.detail) == ("bad_jq", True), error.detail
 
 
-@pytest.mark.parametrize("program", ["empty", "select(false)", "halt", '"x" | halt_error', ".tides[] | select(.m > 9)"])
+@pytest.mark.parametrize("program", ["empty", "select(false)", "halt", ".tides[] | select(.m > 9)"])
 def test_no_output(program: str) -> None:
     assert failure(program).code == "no_match"
 
@@ -147,3 +150,7 @@ def test_deep_values_stay_json() -> None:
     assert line == "[" * 200 + "1" + "]" * 200
     assert failure("reduce range(20000) as $i (1; [.])").code == "filter_limit"
     assert outputs('"[<skipped: too deep>]"') == ['"[<skipped: too deep>]"']
+
+
+def test_a_program_may_have_a_halt_error_of_its_own() -> None:
+    assert outputs('def halt_error: "mine"; halt_error') == ['"mine"']

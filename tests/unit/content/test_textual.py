@@ -190,6 +190,21 @@ def test_a_packed_file_is_unpacked_once() -> None:
     assert read(gzip.compress(b"two ") + gzip.compress(b"members"))[0] == "two members"
 
 
+def test_what_follows_a_packed_file_is_left_out_and_told() -> None:
+    packed = gzip.compress(b"words ") + gzip.compress(b"more")
+    for after, warnings in ((b"", 0), (bytes(512), 0), (b"junk", 1), (bytes(9) + b"\x1f\x8b", 1)):
+        content, _, meta = read(packed + after, "application/gzip")
+        assert content == "words more"
+        assert [text for text in meta["warnings"] if "left out" in text] == meta["warnings"]
+        assert len(meta["warnings"]) == warnings
+
+
+def test_an_export_under_the_name_of_the_program_that_opens_it_is_a_table() -> None:
+    content, media_type, meta = read("\ufeffname;m\nPier;1,5\n".encode(), "application/vnd.ms-excel")
+    assert (content, media_type) == ("| name | m |\n| --- | --- |\n| Pier | 1,5 |\n", "text/markdown")
+    assert meta["media_type"] == "text/csv"
+
+
 def test_tables_of_a_document_are_put_in_order() -> None:
     markdown = (
         "# A\n\n|  |  |  |\n| --- | --- | --- |\n| Title |  |  |\n| a |  | b \\| c |\n|  |  |  |\n| 1 |  | 2 |\n\n"

@@ -11,7 +11,7 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 
-from sift.api.excerpts import MAX_CHARS, cut, is_text
+from sift.api.excerpts import MAX_CHARS, cut, is_of_another, is_text
 from sift.api.models import Job
 from sift.blobs.ports import Blobs, answer_key
 from sift.clock import rfc3339
@@ -191,8 +191,7 @@ def _held(data: bytes, media_type: str) -> dict[str, Any]:
 def _text(data: bytes, media_type: str) -> str | None:
     """The content as text where it is UTF-8 text.
 
-    `raw` keeps what the server sent, in whatever encoding. UTF-16 and UTF-32 of ASCII characters are valid UTF-8, with
-    a NUL beside each character; no text that anybody means has one.
+    `raw` keeps what the server sent, in whatever encoding.
     """
     if not is_text(media_type):
         return None
@@ -200,7 +199,7 @@ def _text(data: bytes, media_type: str) -> str | None:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    return None if "\0" in text else text
+    return None if is_of_another(text) else text
 
 
 def _moment(ms: int | None) -> str | None:

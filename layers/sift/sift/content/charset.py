@@ -34,6 +34,8 @@ _REFUSED = frozenset({"utf-7", "idna", "punycode", "unicode_escape", "raw_unicod
 _HTTP = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.I)
 _META = re.compile(rb"<meta[^>]{0,500}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.I)
 _XML = re.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_.:-]{1,40})", re.I)
+# Shifts of ISO-2022-JP (with half-width kana and JIS X 0212) and ISO-2022-KR; terminals use others.
+_SHIFT = re.compile(rb"\x1b(?:\$[@B]|\$\([@BD]|\$\)C|\([IJ])")
 _META_WINDOW = 4096
 _SAMPLE = 65_536
 
@@ -41,13 +43,13 @@ _SAMPLE = 65_536
 def decode(body: bytes, content_type: str = "") -> tuple[str, str]:
     """The text of `body` and its character set (an IANA-like name); never fails.
 
-    Order: BOM, strict UTF-8, nearly UTF-8, the HTTP header, meta or XML declaration, detection.
+    Order: BOM, shifts of ISO 2022, strict UTF-8, nearly UTF-8, the HTTP header, meta or XML declaration, detection.
     """
     for bom, name in _BOMS:
         if body.startswith(bom):
             return body[len(bom) :].decode(name, "replace"), _show(name)
     declared = [name for name in (_from_http(content_type), _from_markup(body)) if name]
-    if b"\x1b" in body and (seven_bit := next((n for n in declared if n.startswith("iso2022")), None)):
+    if seven_bit := _find_seven_bit(body, declared):
         return body.decode(seven_bit, "replace"), _show(seven_bit)
     if wide := find_wide(body):
         return body.decode(wide, "replace"), _show(wide)
@@ -64,6 +66,16 @@ def decode(body: bytes, content_type: str = "") -> tuple[str, str]:
             return text, _show(name)
     name = _detect(body)
     return body.decode(name, "replace"), _show(name)
+
+
+def _find_seven_bit(body: bytes, declared: list[str]) -> str | None:
+    """The codec of a text in seven bits that shifts between sets, which is valid UTF-8 but none; None for others."""
+    if b"\x1b" in body:
+        if name := next((name for name in declared if name.startswith("iso2022")), None):
+            return name
+        if (shift := _SHIFT.search(body, 0, _SAMPLE)) is not None and body[:_SAMPLE].isascii():
+            return "iso2022_kr" if shift[0].endswith(b"C") else "iso2022_jp_ext"
+    return "hz" if "hz" in declared and b"~{" in body else None
 
 
 def _from_http(content_type: str) -> str | None:
@@ -115,6 +127,10 @@ def _detect(body: bytes) -> str:
 
 
 def _show(codec: str) -> str:
-    return {"cp1252": "windows-1252", "cp932": "shift_jis", "big5hkscs": "big5", "cp949": "euc-kr"}.get(
-        codec, re.sub(r"^cp(125\d|874)$", r"windows-\1", codec)
-    )
+    return {
+        "cp1252": "windows-1252",
+        "cp932": "shift_jis",
+        "big5hkscs": "big5",
+        "cp949": "euc-kr",
+        "hz": "hz-gb-2312",
+    }.get(codec, re.sub(r"^iso2022_(jp|kr).*$", r"iso-2022-\1", re.sub(r"^cp(125\d|874)$", r"windows-\1", codec)))

@@ -57,10 +57,11 @@ def extract(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
     found = sniff(body, head["content_type"], head["url"])
     filters = head.get("filters")
     meta: dict[str, Any] = {}
+    left_out = False
     try:
         if found.kind == "gzip":
             # Sitemaps and exports are served packed, as files; one layer is taken off.
-            body = _unpack(body)
+            body, left_out = _unpack(body)
             found = sniff(body, "", head["url"].removesuffix(".gz"))
         if filters:
             check_kind(filters, found, head["mode"])
@@ -72,6 +73,8 @@ def extract(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
     except TargetFailed as error:
         about = {"media_type": found.media_type, **meta, **error.meta}
         return {"error": {"code": error.code, "detail": error.detail, "hint": error.hint, "meta": about}}, b""
+    if left_out:
+        meta["warnings"] = [*meta.get("warnings", ()), "Bytes after the end of the gzip file were left out."]
     meta.setdefault("media_type", found.media_type)
     meta["chars"] = len(content)
     return {"content_type": f"{content_type}; charset=utf-8", "meta": meta}, content.encode("utf-8", "replace")
@@ -154,8 +157,11 @@ def _read_raw(found: Sniffed, body: bytes, content_type: str) -> tuple[str, str,
     return text, _PLAIN, {"charset": charset, "warnings": []}
 
 
-def _unpack(body: bytes) -> bytes:
-    """A gzip file unpacked, all its members; raises TargetFailed damaged or too_large."""
+def _unpack(body: bytes) -> tuple[bytes, bool]:
+    """A gzip file unpacked, all its members, and whether something else follows them, which is left out.
+
+    Raises TargetFailed damaged or too_large.
+    """
     out = bytearray()
     while body.startswith(b"\x1f\x8b"):
         member = zlib.decompressobj(zlib.MAX_WBITS | 16)
@@ -173,5 +179,5 @@ def _unpack(body: bytes) -> bytes:
             break
         body = member.unused_data
     else:
-        return bytes(out)
+        return bytes(out), bool(body.strip(b"\x00"))  # tapes and some programs fill a block up
     raise TargetFailed("damaged", "The gzip file cannot be unpacked.", "Use mode raw to get the bytes.")

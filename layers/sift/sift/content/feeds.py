@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,11 +11,17 @@ from typing import Any
 
 from sift.content.dom import collapse, parse_page, urljoin_safe
 from sift.content.html import plain_text
-from sift.content.links import Link, render_links
+from sift.content.links import Link, note_cut, render_links
 from sift.content.markdown import Renderer
 from sift.errors import TargetFailed
 
 JSON_FEED = "https://jsonfeed.org/version/"
+#: An entry takes a quarter of a millisecond and more, its markup as long as that of any page.
+MAX_ENTRIES = 5_000
+MAX_FEED_CHARS = 5_000_000
+
+_ENTRY_END = re.compile(r"</(?:[\w.-]{1,40}:)?(?:item|entry)\s{0,9}>")
+_FEED_ROOT = re.compile(r"<((?:[\w.-]{1,40}:)?(?:rss|RDF|feed))\b")
 
 
 @dataclass(frozen=True)
@@ -39,10 +46,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Feed:
-    """A feed: its own fields of meta, and its entries in their order."""
+    """A feed: its own fields of meta, its entries in their order, and whether more of them were left out."""
 
     meta: dict[str, str]
     entries: list[Entry] = field(default_factory=list)
+    is_cut: bool = False
 
 
 def read_feed(feed: Feed, mode: str) -> tuple[str, str, dict[str, Any]]:
@@ -50,8 +58,10 @@ def read_feed(feed: Feed, mode: str) -> tuple[str, str, dict[str, Any]]:
     meta: dict[str, Any] = {**feed.meta, "warnings": []}
     if not feed.entries:
         raise TargetFailed("empty", "The feed has no entries.", "Use mode raw to see what the server sends.", meta=meta)
+    if feed.is_cut:
+        note_cut(meta, f"Only the first entries of the feed were read: {len(feed.entries)}.")
     if mode == "links":
-        return render_links(_links(feed)), "application/x-ndjson", meta
+        return render_links(_links(feed), "", meta), "application/x-ndjson", meta
     parts = [_as_text(entry) if mode == "text" else _as_markdown(entry) for entry in feed.entries]
     if title := feed.meta.get("title"):
         parts.insert(0, title if mode == "text" else f"# {title}")
@@ -62,6 +72,7 @@ def parse_feed(text: str, url: str) -> Feed:
     """A feed in XML, of any version, well-formed or not. Raises TargetFailed damaged for what is none."""
     import feedparser  # type: ignore[import-untyped]
 
+    text, is_cut = _cut(text)
     found = feedparser.parse(
         # Bytes in a file: a string could be taken for an address, and be fetched.
         io.BytesIO(text.encode("utf-8", "replace")),
@@ -83,8 +94,26 @@ def parse_feed(text: str, url: str) -> Feed:
         "image": _join(url, (about.get("image") or {}).get("href")),
     }
     return Feed(
-        {name: value[:2000] for name, value in meta.items() if value}, [_entry(entry, url) for entry in found.entries]
+        {name: value[:2000] for name, value in meta.items() if value},
+        [_entry(entry, url) for entry in found.entries],
+        is_cut,
     )
+
+
+def _cut(text: str) -> tuple[str, bool]:
+    """A feed of at most `MAX_ENTRIES` entries and `MAX_FEED_CHARS` characters, and whether it had more.
+
+    Readers find what is missing at its end: the elements that hold the entries are closed.
+    """
+    end = count = 0
+    for match in _ENTRY_END.finditer(text):
+        if count == MAX_ENTRIES or (count and match.end() > MAX_FEED_CHARS):
+            root = _FEED_ROOT.search(text)
+            name = root[1] if root else "feed"
+            inner = "</channel>" if name == "rss" and "</channel" not in text[:end] else ""
+            return f"{text[:end]}{inner}</{name}>", True
+        end, count = match.end(), count + 1
+    return text, False
 
 
 def parse_json_feed(feed: dict[str, Any], url: str) -> Feed:
@@ -99,8 +128,9 @@ def parse_json_feed(feed: dict[str, Any], url: str) -> Feed:
         "image": _join(url, feed.get("icon")),
     }
     items = feed.get("items")
+    items = items if isinstance(items, list) else []
     entries = []
-    for item in items if isinstance(items, list) else []:
+    for item in items[:MAX_ENTRIES]:
         if not isinstance(item, dict):
             continue
         link = _text(item.get("url")) or _text(item.get("external_url"))
@@ -115,7 +145,7 @@ def parse_json_feed(feed: dict[str, Any], url: str) -> Feed:
                 body=Body(html or plain, bool(html), urljoin_safe(url, link) or url),
             )
         )
-    return Feed({name: value[:2000] for name, value in meta.items() if value}, entries)
+    return Feed({name: value[:2000] for name, value in meta.items() if value}, entries, len(items) > MAX_ENTRIES)
 
 
 def _entry(entry: Any, url: str) -> Entry:

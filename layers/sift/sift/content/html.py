@@ -43,7 +43,6 @@ def read_html(html: str, url: str, mode: str) -> tuple[str, dict[str, Any], list
     # Nobody sees them, and html-to-markdown refuses a page that has many. In bytes it takes a tenth of the time.
     html = html.encode("utf-8", "replace").translate(None, _CONTROLS).decode()
     page = parse_page(html, url)
-    links = list(find_page_links(html, page.base)) if mode == "links" else []
     warnings = []
     truncated = page.nodes >= MAX_NODES
     if truncated:
@@ -68,7 +67,9 @@ def read_html(html: str, url: str, mode: str) -> tuple[str, dict[str, Any], list
     elif mode == "text":
         content = plain_text(page)
     elif mode == "links":
-        content = render_links(links, url)
+        more: dict[str, Any] = {"warnings": warnings}
+        content = render_links(find_page_links(html, page.base), url, more)
+        truncated, warnings = truncated or "truncated" in more, more["warnings"]
     else:
         content = _whole(page, html)
     if not content.strip():

@@ -6,12 +6,15 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from sift.content.dom import collapse, urljoin_safe
 from sift.errors import TargetFailed
 
 MAX_TEXT_CHARS = 500
+#: As many as a sitemap may have (sitemaps.org); those of larger documents are left out, with a warning.
+MAX_LINKS = 50_000
 
 _SCHEMES = ("http://", "https://", "mailto:", "tel:", "ftp://")
 # What the URL standard takes out of an address, and what would end it for a reader of lines.
@@ -45,8 +48,8 @@ class Link:
     base: str
 
 
-def render_links(links: Iterable[Link], page_url: str = "") -> str:
-    """One JSON object `{"url", "text"}` a line.
+def render_links(links: Iterable[Link], page_url: str, meta: dict[str, Any]) -> str:
+    """One JSON object `{"url", "text"}` a line, of the first `MAX_LINKS` links; `meta` is told where there are more.
 
     An address that comes again gives its text to the first if that has none. Links within `page_url` itself and
     those of scripts are left out; the spelling of an address stays as it is.
@@ -54,7 +57,8 @@ def render_links(links: Iterable[Link], page_url: str = "") -> str:
     """
     found: dict[str, str] = {}
     own = page_url.partition("#")[0]
-    for link in links:
+    waiting = iter(links)
+    for link in islice(waiting, MAX_LINKS):
         url = absolute(link)
         if not url or ("#" in url and own and url.partition("#")[0] == own):
             continue
@@ -62,7 +66,14 @@ def render_links(links: Iterable[Link], page_url: str = "") -> str:
         found[url] = found.get(url) or text
     if not found:
         raise TargetFailed("empty", "The document has no links.", "Leave the mode out to read its text.")
+    if next(waiting, None) is not None:
+        note_cut(meta, f"Only the first {MAX_LINKS} links of the document were read.")
     return "".join(json.dumps({"url": url, "text": text}, ensure_ascii=False) + "\n" for url, text in found.items())
+
+
+def note_cut(meta: dict[str, Any], warning: str) -> None:
+    """Say in a document's meta that some of it was left out."""
+    meta |= {"truncated": True, "warnings": [*meta.get("warnings", ()), warning]}
 
 
 def find_page_links(html: str, base: str) -> Iterator[Link]:

@@ -40,7 +40,7 @@ def read_office(body: bytes, media_type: str, mode: str, url: str) -> tuple[str,
             content = tidy_tables(anydoc.to_markdown_bytes(body, form))
         meta |= read_properties(body, meta["media_type"])
         if mode == "links":
-            return render_links(_links(blocks, url)), "application/x-ndjson", meta
+            return render_links(_links(blocks, url), "", meta), "application/x-ndjson", meta
     except anydoc.EncryptedError as error:
         raise TargetFailed("encrypted", "The document is protected by a password.", _RAW, meta=meta) from error
     except anydoc.ResourceLimitError as error:

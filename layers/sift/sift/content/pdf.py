@@ -15,12 +15,15 @@ MAX_PAGES = 2000
 _LEADERS = "._-\u2013\u2014\u2026\u00b7=*|"
 _SPACES = re.compile(r"[ \t\u00a0]+\n")
 _GAPS = re.compile(r"\n{3,}")
+# What a reader could take for the mark of a page, in any spelling.
+_MARK = re.compile(r"^([ \t]*)(?=<!--[ \t]*page[ \t]+\d)", re.M | re.I)
 
 
 def read_pdf(body: bytes, pages: str | None, *, separate: str, engine: str) -> tuple[str, dict[str, Any], list[str]]:
     """The text of the pages asked for, what is known of the document, and warnings.
 
-    `separate` is put before every page, formatted with `page`; `engine` is `pdfium` or `pypdf`.
+    `separate` is put before every page, formatted with `page`; where it is a mark, a line of the text that looks like
+    one gets a backslash. `engine` is `pdfium` or `pypdf`.
     Raises TargetFailed encrypted, damaged, empty, too_large or bad_pages.
     """
     read = _read_pypdf if engine == "pypdf" else _read_pdfium
@@ -39,11 +42,14 @@ def read_pdf(body: bytes, pages: str | None, *, separate: str, engine: str) -> t
         warnings.append(f"Without text, blank or scanned: page {describe_pages(bare)}.")
     if _is_rubbish("".join(text[:2000] for _, text in texts[:20])):
         warnings.append("The text layer of this PDF decodes to characters that make no sense.")
+    # A form feed would part pages as well; `_tidy` leaves none.
+    texts = [(number, _MARK.sub(r"\1\\", text)) for number, text in texts] if separate != "\f" else texts
     content = "\n\n".join((separate.format(page=number) + "\n\n" + text).strip("\n ") for number, text in texts)
     return content.strip("\n") + "\n", meta, warnings
 
 
-def _read_pdfium(body: bytes, pages: str | None) -> tuple[list[tuple[int, str]], dict[str, Any], int]:
+def open_pdfium(body: bytes) -> Any:
+    """A PDF as pdfium reads it; None where it finds no pages, for pypdf to judge. Raises TargetFailed encrypted."""
     import pypdfium2  # type: ignore[import-untyped]
     import pypdfium2.raw as raw  # type: ignore[import-untyped]
 
@@ -51,12 +57,32 @@ def _read_pdfium(body: bytes, pages: str | None) -> tuple[list[tuple[int, str]],
         document = pypdfium2.PdfDocument(body)
     except pypdfium2.PdfiumError as error:
         if error.err_code == raw.FPDF_ERR_PASSWORD:
-            raise protected() from error
+            raise _protected() from error
+        return None
+    if len(document):
+        return document
+    document.close()
+    return None
+
+
+def open_pypdf(body: bytes) -> Any:
+    """A PDF as pypdf reads it. Raises TargetFailed encrypted, and errors of every type for a broken file."""
+    import pypdf
+
+    reader = pypdf.PdfReader(io.BytesIO(body), strict=False)
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise _protected()
+    return reader
+
+
+def _read_pdfium(body: bytes, pages: str | None) -> tuple[list[tuple[int, str]], dict[str, Any], int]:
+    import pypdfium2
+
+    document = open_pdfium(body)
+    if document is None:
         return _read_pypdf(body, pages)
     with document:
         total = len(document)
-        if total == 0:
-            return _read_pypdf(body, pages)
         texts = []
         for number in page_numbers(pages, total):
             try:
@@ -98,12 +124,8 @@ def _page_text(document: Any, index: int) -> str:
 
 
 def _read_pypdf(body: bytes, pages: str | None) -> tuple[list[tuple[int, str]], dict[str, Any], int]:
-    import pypdf
-
     try:
-        reader = pypdf.PdfReader(io.BytesIO(body), strict=False)
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise protected()
+        reader = open_pypdf(body)
         total = len(reader.pages)
         texts = []
         for number in page_numbers(pages, total):
@@ -124,7 +146,7 @@ def as_typed(error: Exception) -> TargetFailed:
     from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError
 
     if isinstance(error, (FileNotDecryptedError, DependencyError)):
-        return protected()
+        return _protected()
     if isinstance(error, LimitReachedError):
         return TargetFailed("too_large", "The PDF unpacks to more than it may.", "Ask for fewer `pages`.")
     return TargetFailed("damaged", "The PDF cannot be read.", "Use mode raw to get the bytes.")
@@ -140,7 +162,7 @@ def page_numbers(pages: str | None, total: int) -> list[int]:
 def _tidy(text: str) -> str:
     # pdfium marks a hyphen at a line's end with U+FFFE; the word goes on in the next line.
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufffe\n", "").replace("\ufffe", "")
-    text = text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+    text = text.replace("\x00", "").replace("\f", "\n").encode("utf-8", "replace").decode("utf-8")
     return _GAPS.sub("\n\n", _SPACES.sub("\n", text)).strip()
 
 
@@ -169,6 +191,6 @@ def _is_rubbish(text: str) -> bool:
     return len(shown) > 50 and (strange * 5 > len(shown) or signs > 2 * letters)
 
 
-def protected() -> TargetFailed:
+def _protected() -> TargetFailed:
     """The error of a document that asks for a password."""
     return TargetFailed("encrypted", "The PDF is protected by a password.", "Use mode raw to get the bytes.")

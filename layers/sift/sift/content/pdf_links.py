@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import io
 from collections.abc import Iterator
 from typing import Any
 
 from sift.content.links import Link, render_links
 from sift.content.pages import describe_pages
-from sift.content.pdf import MAX_PAGES, as_typed, page_numbers, protected
+from sift.content.pdf import MAX_PAGES, as_typed, open_pdfium, open_pypdf, page_numbers
 from sift.errors import TargetFailed
-
-MAX_LINKS = 20_000
 
 
 def read_pdf_links(body: bytes, pages: str | None, url: str, *, engine: str) -> tuple[str, dict[str, Any]]:
@@ -26,18 +23,14 @@ def read_pdf_links(body: bytes, pages: str | None, url: str, *, engine: str) -> 
     if len(numbers) == MAX_PAGES < total:
         meta["truncated"] = True
         meta["warnings"].append(f"Only {MAX_PAGES} pages are read at once; ask for the others with `pages`.")
-    return render_links(Link(href, text, url) for href, text in found[:MAX_LINKS]), meta
+    return render_links((Link(href, text, url) for href, text in found), url, meta), meta
 
 
 def _read_pdfium(body: bytes, pages: str | None) -> tuple[list[tuple[str, str]], list[int], int]:
     import pypdfium2  # type: ignore[import-untyped]
-    import pypdfium2.raw as raw  # type: ignore[import-untyped]
 
-    try:
-        document = pypdfium2.PdfDocument(body)
-    except pypdfium2.PdfiumError as error:
-        if error.err_code == raw.FPDF_ERR_PASSWORD:
-            raise protected() from error
+    document = open_pdfium(body)
+    if document is None:
         return _read_pypdf(body, pages)
     found: list[tuple[str, str]] = []
     with document:
@@ -51,7 +44,7 @@ def _read_pdfium(body: bytes, pages: str | None) -> tuple[list[tuple[str, str]],
 
 
 def _page_links(document: Any, index: int) -> Iterator[tuple[str, str]]:
-    import pypdfium2.raw as raw
+    import pypdfium2.raw as raw  # type: ignore[import-untyped]
 
     page = document[index]
     text_page = page.get_textpage()
@@ -74,12 +67,8 @@ def _page_links(document: Any, index: int) -> Iterator[tuple[str, str]]:
 
 
 def _read_pypdf(body: bytes, pages: str | None) -> tuple[list[tuple[str, str]], list[int], int]:
-    import pypdf
-
     try:
-        reader = pypdf.PdfReader(io.BytesIO(body), strict=False)
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise protected()
+        reader = open_pypdf(body)
         numbers = page_numbers(pages, len(reader.pages))
         found = []
         for number in numbers:

@@ -15,6 +15,10 @@ _PLACE = re.compile(r" at <top-level>, line (?P<line>\d+), column (?P<column>\d+
 _MODULES = re.compile(r"\b(?:import|include|module)\b")
 # What jq writes in place of values more than 10,000 deep, whatever that does to the JSON.
 _TOO_DEEP = "<skipped: too deep>"
+# Where a program halts by itself, the library says nothing of it and goes on with the next document.
+_PRELUDE = """\
+def halt_error: error("halted: " + if type == "string" then . else tojson end); def halt_error($status): halt_error; \
+"""
 _HINT = "Correct the program; see the jq manual for its language."
 
 
@@ -66,7 +70,7 @@ def _compile(program: str) -> Any:
         raise TargetFailed("bad_jq", "The program holds a zero byte.", _HINT)
     try:
         # In brackets no module can be imported; an `import` that names its own search path would read files.
-        compiled = jq.compile(f"(\n{program}\n) | tojson")
+        compiled = jq.compile(f"{_PRELUDE}(\n{program}\n) | tojson")
     except ValueError as error:
         if _MODULES.search(program):
             detail = f"Modules cannot be used, or: {_place(str(error), 1)}"

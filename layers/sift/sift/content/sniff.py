@@ -40,6 +40,10 @@ _HTML_TAG = re.compile(
 _MARKUP = {"text/html": "html", "application/xhtml+xml": "html"}
 _TEXTUAL: dict[str, Kind] = {
     "text/csv": "csv",
+    "text/x-csv": "csv",
+    "text/comma-separated-values": "csv",
+    "application/csv": "csv",
+    "application/x-csv": "csv",
     "text/tab-separated-values": "csv",
     "text/markdown": "markdown",
     "text/x-markdown": "markdown",
@@ -58,6 +62,10 @@ _TEXTUAL: dict[str, Kind] = {
     "application/x-sh": "text",
     "application/sql": "text",
 }
+# Exports call a table by the program that opens it, so that a browser does.
+_SPREADSHEET = frozenset(
+    {"application/vnd.ms-excel", "application/msexcel", "application/x-msexcel", "application/x-excel", XLSX}
+)
 # Servers that know no types call everything by one of these; there the address has a say.
 _VAGUE = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream"})
 _BY_SUFFIX: dict[str, tuple[Kind, str]] = {
@@ -176,6 +184,8 @@ def _sniff_text(head: bytes, declared: str, url: str) -> Sniffed:
         return Sniffed(*named)
     if declared.startswith("text/") and declared != "text/plain":
         return Sniffed("text", declared)
+    if declared in _SPREADSHEET and not head.lstrip().startswith((b"<", b"{", b"[")):
+        return Sniffed("csv", "text/csv")
     if declared.startswith(("image/", "audio/", "video/", "font/")):
         return Sniffed("binary", declared)
     if not declared.startswith("text/"):

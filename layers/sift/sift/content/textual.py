@@ -83,7 +83,8 @@ def _read_links(found: Sniffed, text: str, url: str) -> tuple[str, str, dict[str
         raise TargetFailed(
             "unsupported_media", f"{found.media_type} has no links of its own.", "Leave the mode out to read it."
         )
-    return render_links(find_markdown_links(text, url), url), JSON_LINES, _describe(found, text)
+    meta = _describe(found, text)
+    return render_links(find_markdown_links(text, url), url, meta), JSON_LINES, meta
 
 
 def _describe(found: Sniffed, text: str) -> dict[str, Any]:
