@@ -10,7 +10,7 @@ import pytest
 
 from sift import model_requests
 from sift.api import application, excerpts, immediate, models, problems, routes, submissions, views
-from sift.content import delimited, extraction, filters, grep, passages, pdf, pdf_links, query
+from sift.content import delimited, extraction, feeds, filters, grep, links, passages, pdf, query
 from sift.content.addresses import DEFAULT_PORTS
 from sift.content.client import FetchLimits
 from sift.content.pipeline import PipelineSettings
@@ -123,7 +123,9 @@ SIZES = {
     "reading a document": [
         f"{SETTINGS.extract_s:.0f} s", f"{SETTINGS.child.cpu_s} s", f"{SETTINGS.child.memory_bytes >> 20} MiB",
     ],
-    "PDF": [f"{pdf.MAX_PAGES:,}", f"{pdf_links.MAX_LINKS:,}"],
+    "PDF": [f"{pdf.MAX_PAGES:,}"],
+    "links of a document, addresses of a sitemap": [f"{links.MAX_LINKS:,}"],
+    "feed": [f"{feeds.MAX_ENTRIES:,}", f"{feeds.MAX_FEED_TAGS:,}", f"{feeds.MAX_FEED_CHARS:,}"],
     "CSV as a Markdown table": [f"{delimited.MAX_CELLS:,}"],
     "spreadsheet": ["250,000"],
     "gzip file": [f"{extraction.MAX_UNPACKED_BYTES >> 20} MiB"],

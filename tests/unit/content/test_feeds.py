@@ -215,10 +215,22 @@ def test_only_the_first_entries_of_a_large_feed_are_read(kind: str, monkeypatch:
 
 
 def test_a_large_feed_is_cut_at_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds, "MAX_FEED_CHARS", len(RSS) - 60)
+    monkeypatch.setattr(feeds, "MAX_FEED_CHARS", RSS.rindex("<item>") + 20)
     content, _, meta = read(RSS.encode(), "application/rss+xml", mode="text")
     assert "Long text" in content
     assert "but a guid" not in content
+    assert meta["truncated"] is True
+
+
+def test_a_feed_of_endless_tags_or_entries_without_an_end_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "MAX_FEED_TAGS", 40)
+    monkeypatch.setattr(feeds, "MAX_ENTRIES", 3)
+    start = "<rss version='2.0'><channel><title>F</title>"
+    content, _, meta = read(f"{start}<item><title>one</title>{'<x>a</x>' * 99}".encode(), "application/rss+xml")
+    assert "one" in content
+    assert meta["truncated"] is True
+    content, _, meta = read((start + "<item><title>one</title>" * 9).encode(), "application/rss+xml", mode="text")
+    assert content.count("one") == 3
     assert meta["truncated"] is True
 
 
@@ -228,6 +240,10 @@ def test_only_the_first_entries_of_a_large_json_feed_are_read(monkeypatch: pytes
     content, _, meta = read(json.dumps({**JSON, "items": items}).encode(), "application/feed+json", mode="links")
     assert content.count("\n") == 3
     assert meta["truncated"] is True
+    monkeypatch.setattr(feeds, "MAX_FEED_CHARS", 5)
+    items = [{"title": f"e{number}", "content_html": "<p>x"} for number in range(2)]
+    content, _, meta = read(json.dumps({**JSON, "items": items}).encode(), "application/feed+json", mode="text")
+    assert ("e0" in content, "e1" in content, meta["truncated"]) == (True, False, True)
 
 
 def test_more_addresses_than_a_sitemap_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
