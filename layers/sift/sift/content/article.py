@@ -56,12 +56,12 @@ def extract_article(page: Page, source: Source) -> Article:
     little = not page.kind and share < (SHARE_OF_MAIN if is_main else SHARE_OF_BODY)
     whole = little or (found < MIN_WORDS and found < 0.9 * there)
     if not whole:
-        selection.complete(page.body, runs, region)
+        selection.complete(page.elements, runs, region)
         whole = not any(run.kept for run in runs)
     if whole:
         selection.keep_all(runs, region)
     selection.clear_others(runs)
-    content = Renderer(page.base).render(selection.find_holder(page.body, runs))
+    content = Renderer(page.base).render(selection.find_holder(page.elements, runs))
     return Article(content, whole=whole and not is_main)
 
 

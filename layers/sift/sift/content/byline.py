@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 
 from sift.content.dom import Element, collapse
 
@@ -27,18 +28,20 @@ _SITE = re.compile(r"\s[|\u2013—·»-]\s")
 _EDGES = " ,|·•-\u2013—:"
 
 
-def find_title(body: Element, stated: str) -> str:
+def find_title(elements: Sequence[Element], stated: str) -> str:
     """The one `h1`, else what the head states less the name of the site, or ""."""
-    headings = [element for element in body.walk() if element.tag == "h1"]
+    headings = [element for element in elements if element.tag == "h1"]
     if len(headings) == 1 and (title := collapse(headings[0].text()).strip()):
         return title
     return _SITE.split(stated, 1)[0].strip()
 
 
-def find_author(body: Element) -> str:
+def find_author(elements: Sequence[Element]) -> str:
     """The first name that `rel`, `itemprop`, a class or an address marks as the author's, or ""."""
     best, rank = "", 4
-    for element in body.walk():
+    for element in elements:
+        if not element.attrs:
+            continue
         mark = _rank(element)
         if mark < rank and (name := _read_name(element)):
             best, rank = name, mark
@@ -49,8 +52,6 @@ def find_author(body: Element) -> str:
 
 def _rank(element: Element) -> int:
     attrs = element.attrs
-    if not attrs:
-        return 4
     said = " ".join(attrs.values()).lower()
     if not ("author" in said or "byl" in said or "writer" in said):
         return 4

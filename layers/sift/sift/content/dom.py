@@ -65,7 +65,8 @@ class Element:
         while waiting:
             element = waiting.pop()
             yield element
-            waiting += [child for child in reversed(element.children) if isinstance(child, Element)]
+            if element.children:
+                waiting += [child for child in reversed(element.children) if child.__class__ is Element]
 
     def text(self, *, lines: bool = False) -> str:
         """All text below it as it stands, `br` as a line end; with `lines`, blocks on lines and cells after tabs."""
@@ -95,12 +96,13 @@ class Element:
 class Page:
     """A parsed page: its body, what its head says, and whether it had to be flattened to fit the bounds.
 
-    `nodes`: how many elements and texts of it were read; `MAX_NODES` where the rest is missing.
+    `elements`: the body and all below it, in document order, as they were read. `nodes`: how many elements and texts
+    of it were read; `MAX_NODES` where the rest is missing.
     `head`: what it says of itself, see `sift.content.metadata`. `kind`: article or product if it says so, else "".
     `from_noscript`: its text is the one for readers without scripts.
     """
 
-    body: Element
+    elements: list[Element]
     base: str
     title: str
     language: str
@@ -110,6 +112,11 @@ class Page:
     from_noscript: bool
     head: dict[str, str] = field(default_factory=dict)
     nodes: int = 0
+
+    @property
+    def body(self) -> Element:
+        """What the page shows."""
+        return self.elements[0]
 
 
 def parse_page(html: str, url: str) -> Page:
@@ -125,14 +132,15 @@ def parse_page(html: str, url: str) -> Page:
     )
     title = document.find("title")
     source = document.find("body") or root
-    body, flattened, nodes = _build(source, _DROPPED)
+    elements, flattened, nodes = _build(source, _DROPPED)
+    body = elements[0]
     unscripted = sum(len(node.text) for node in document.find_all("noscript"))
     from_noscript = unscripted > 0 and unscripted > len(collapse(body.text()))
     if from_noscript:
         # A page that scripts build may carry its text for readers without them.
-        body, flattened, nodes = _build(source, _DROPPED - {"noscript"})
+        elements, flattened, nodes = _build(source, _DROPPED - {"noscript"})
     return Page(
-        body=body,
+        elements=elements,
         base=base,
         title=_SPACE.sub(" ", title.text if title is not None else "").strip()[:1000],
         language=_attribute(root, "lang")[:35],
@@ -162,18 +170,19 @@ def _attribute(node: Any, name: str) -> str:
     return (" ".join(value) if isinstance(value, list) else value or "").strip()
 
 
-def _build(source: Any, dropped: frozenset[str]) -> tuple[Element, bool, int]:
-    """The tree, whether it was flattened, and how many nodes went into it."""
+def _build(source: Any, dropped: frozenset[str]) -> tuple[list[Element], bool, int]:
+    """The elements of the tree, its root first, whether it was flattened, and how many nodes went into it."""
     body = Element("body", {})
+    elements = [body]
     if source is None:
-        return body, False, 0
+        return elements, False, 0
     import turbohtml
 
     texts = (turbohtml.Text, turbohtml.CData)
     flattened = False
     nodes = spanned = 0
     # An element below the depth limit goes, what it holds is hung up at the limit.
-    waiting: list[tuple[Any, Element, int]] = [(child, body, 1) for child in reversed(list(source.children))]
+    waiting: list[tuple[Any, Element, int]] = [(child, body, 1) for child in source.children[::-1]]
     while waiting and nodes < MAX_NODES:
         nodes += 1
         node, parent, depth = waiting.pop()
@@ -193,12 +202,13 @@ def _build(source: Any, dropped: frozenset[str]) -> tuple[Element, bool, int]:
                 attrs[name] = " ".join(value) if isinstance(value, list) else value or ""
         if "colspan" in attrs or "rowspan" in attrs:
             spanned += _span(attrs.get("colspan", "")) * _span(attrs.get("rowspan", ""))
-        below = list(reversed(list(node.children)))
+        below = node.children[::-1]
         if depth > MAX_DEPTH and below:
             parent.children.append(" ")
             waiting += [(child, parent, depth) for child in below]
             continue
         element = Element(tag, attrs, parent=parent)
+        elements.append(element)
         parent.children.append(element)
         if tag in _BLOCKS:
             above: Element | None = parent
@@ -206,10 +216,10 @@ def _build(source: Any, dropped: frozenset[str]) -> tuple[Element, bool, int]:
                 above.holds_block, above = True, above.parent
         waiting += [(child, element, depth + 1) for child in below]
     if spanned > MAX_SPANNED:
-        for element in body.walk():
+        for element in elements:
             for name in ("colspan", "rowspan"):
                 element.attrs.pop(name, None)
-    return body, bool(flattened or waiting or spanned > MAX_SPANNED), nodes
+    return elements, bool(flattened or waiting or spanned > MAX_SPANNED), nodes
 
 
 def _span(value: str) -> int:

@@ -24,13 +24,16 @@ _CONTROLS = bytes({*range(0x20)} - {*b"\t\n\f\r"})
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """No cycle collection: the trees are large, cyclic and in use to the end, so it would search them for nothing."""
+    """No cycle collection: the trees are large, cyclic and in use to the end, so it would search them for nothing.
+
+    Nor after that, in a child: it ends with its document. What its server had before it is frozen.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if enabled:
+        if enabled and not gc.get_freeze_count():
             gc.enable()
 
 
@@ -106,8 +109,8 @@ def _describe(page: Page, day: str) -> dict[str, Any]:
     """The fields of meta: what the head states, what the body shows where that is missing; of titles, the heading."""
     head = page.head
     return {
-        "title": find_title(page.body, head.get("title") or page.title)[:1000] or None,
-        "author": (head.get("author") or find_author(page.body))[:500] or None,
+        "title": find_title(page.elements, head.get("title") or page.title)[:1000] or None,
+        "author": (head.get("author") or find_author(page.elements))[:500] or None,
         "published": (day or head.get("published", ""))[:40] or None,
         "language": page.language or head.get("language") or None,
         "description": head.get("description", "")[:2000] or None,

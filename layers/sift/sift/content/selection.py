@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sift.content.dom import Element
@@ -198,13 +199,13 @@ def keep_all(runs: list[Run], region: list[Run]) -> None:
     settle_units(runs)
 
 
-def complete(body: Element, runs: list[Run], region: list[Run]) -> None:
+def complete(elements: Sequence[Element], runs: list[Run], region: list[Run]) -> None:
     """Settle what trafilatura's choice leaves open: units, lists and listings between, headings, related pages."""
     if count_kept(region) > INSIDE_SHARE * count_kept(runs):
         inside = {id(run) for run in region}
         for run in runs:
             run.kept = run.kept and id(run) in inside
-    drop_outside(find_holder(body, runs, HELD_SHARE), runs)
+    drop_outside(find_holder(elements, runs, HELD_SHARE), runs)
     long = [index for index, run in enumerate(region) if run.kept and len(run.words) >= LONG_WORDS]
     for run in region[long[0] : long[-1]] if long else ():
         tag = run.block.tag
@@ -245,16 +246,17 @@ def clear_others(runs: list[Run]) -> None:
                 parent.children[index] = ""
 
 
-def find_holder(body: Element, runs: list[Run], share: float = 1.0) -> Element:
-    """The smallest element that holds this share of all that is kept, in words."""
+def find_holder(elements: Sequence[Element], runs: list[Run], share: float = 1.0) -> Element:
+    """The smallest of a page's elements that holds this share of all that is kept, in words."""
     weights: dict[int, int] = {}
     for run in runs:
         if run.kept:
             weights[id(run.block)] = weights.get(id(run.block), 0) + len(run.words)
-    for element in reversed(list(body.walk())):  # children come before their parents this way
+    for element in reversed(elements):  # children come before their parents this way
         if (above := element.parent) is not None and (weight := weights.get(id(element))):
             weights[id(above)] = weights.get(id(above), 0) + weight
-    holder, least = body, share * weights.get(id(body), 0)
+    holder = elements[0]
+    least = share * weights.get(id(holder), 0)
     while least:
         heavy = [c for c in holder.children if isinstance(c, Element) and weights.get(id(c), 0) >= least]
         if not heavy or heavy[0].tag in _RENDERED_WHOLE:
