@@ -182,6 +182,19 @@ def test_a_page_of_sections_is_all_of_its_main() -> None:
     assert warnings == []
 
 
+def test_an_empty_frame_called_main_is_not_the_page() -> None:
+    frame = f"<main><p>{'Skip to what this is about, please wait while it loads here.'}</p></main>"
+    content = article(f"<html><body>{frame}<div><h1>Harbour</h1>{f'<p>{PROSE}</p>' * 9}</div></body></html>")
+    assert content.count("northern pier") == 9
+
+
+def test_a_frame_for_readers_without_scripts_that_nobody_closes_holds_nothing() -> None:
+    frame = "<noscript><iframe src=https://tags.test/ns.html height=0 style='display: none' /></noscript>"
+    page = page_of("<p>Another word on it.</p>").replace("<body>", f"<body>{frame}")
+    for mode in ("article", "page", "text"):
+        assert "Another word on it." in read_html(page, URL, mode)[0]
+
+
 @pytest.mark.parametrize(
     "head",
     [

@@ -43,6 +43,9 @@ def extract_article(page: Page, source: Source) -> Article:
     there = selection.count_words(region)
     kept = source.keep_text(quick=True)
     selection.keep_known(runs, kept)
+    if is_main and selection.count_kept(region) < selection.INSIDE_SHARE * selection.count_kept(runs):
+        region, is_main = selection.find_outside(runs), False  # an empty frame, whatever its name
+        there = selection.count_words(region)
     words, least = selection.count_kept(region), QUICK_LEAST * there
     given_whole = is_main and not page.kind and words < least  # whatever more is found
     if not given_whole and (words < max(QUICK_WORDS, least) or (words > QUICK_MOST * there and not is_main)):
@@ -57,7 +60,8 @@ def extract_article(page: Page, source: Source) -> Article:
     whole = little or (found < MIN_WORDS and found < 0.9 * there)
     if not whole:
         selection.complete(page.elements, runs, region)
-        whole = not any(run.kept for run in runs)
+        left = selection.count_kept(runs)  # less than half, and next to nothing: it stood in several places
+        whole = not left or left < min(MIN_WORDS, 0.9 * there, 0.5 * found)
     if whole:
         selection.keep_all(runs, region)
     selection.clear_others(runs)

@@ -13,12 +13,15 @@ from sift.content.byline import find_author, find_day, find_title
 from sift.content.dom import MAX_NODES, Page, parse_page, serialize
 from sift.content.links import find_page_links, render_links
 from sift.content.markdown import Renderer
+from sift.content.streamed import join_streamed
 from sift.errors import TargetFailed
 
 MAX_ARTICLE_CHARS = 5_000_000
 # trafilatura takes some 50 µs for each element; the largest of 520 real pages has 19,000 of these.
 MAX_ARTICLE_TAGS = 100_000
 
+# An `iframe` that nobody closes holds all of the page after it, for readers without scripts; browsers have them.
+_UNCLOSED = re.compile(r"<noscript[^<>]{0,500}>\s{0,500}<iframe\b[^<>]{0,5000}>\s{0,500}(?=</noscript)", re.I)
 _CONTROLS = bytes({*range(0x20)} - {*b"\t\n\f\r"})
 
 
@@ -45,6 +48,7 @@ def read_html(html: str, url: str, mode: str) -> tuple[str, dict[str, Any], list
     """
     # Nobody sees them, and html-to-markdown refuses a page that has many. In bytes it takes a tenth of the time.
     html = html.encode("utf-8", "replace").translate(None, _CONTROLS).decode()
+    html = join_streamed(_UNCLOSED.sub("<noscript>", html))
     page = parse_page(html, url)
     warnings = []
     truncated = page.nodes >= MAX_NODES

@@ -167,9 +167,14 @@ def _leads_elsewhere(*names: str) -> bool:
     return any(name and _RELATED.search(name) is not None for name in names)
 
 
+def find_outside(runs: list[Run]) -> list[Run]:
+    """The stretches outside of menus, forms and asides."""
+    return [run for run in runs if run.words and not run.aside]
+
+
 def find_region(runs: list[Run]) -> tuple[list[Run], bool]:
     """The stretches outside of menus, forms and asides, of `main` where there is one; and whether there is."""
-    outside = [run for run in runs if run.words and not run.aside]
+    outside = find_outside(runs)
     inside = [run for run in outside if run.in_main]
     if count_words(inside) >= MAIN_WORDS:
         return inside, True
