@@ -125,7 +125,7 @@ SIZES = {
     ],
     "PDF": [f"{pdf.MAX_PAGES:,}"],
     "links of a document, addresses of a sitemap": [f"{links.MAX_LINKS:,}"],
-    "feed": [f"{feeds.MAX_ENTRIES:,}", f"{feeds.MAX_FEED_TAGS:,}", f"{feeds.MAX_FEED_CHARS:,}"],
+    "feed": [f"{feeds.MAX_ENTRIES:,}", f"{feeds.MAX_FEED_TAGS:,}"],
     "CSV as a Markdown table": [f"{delimited.MAX_CELLS:,}"],
     "spreadsheet": ["250,000"],
     "gzip file": [f"{extraction.MAX_UNPACKED_BYTES >> 20} MiB"],

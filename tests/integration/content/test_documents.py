@@ -68,8 +68,9 @@ SIZED: dict[str, tuple[str, Any]] = {
 
 def run(open_pipeline: OpenPipeline, url: str, **options: Any) -> Content:
     async def main() -> Content:
-        async with open_pipeline() as pipeline:
-            return await pipeline.run(url, FetchOptions(**options), 60.0)
+        # As much time as a busy machine may want: what takes too long is for other tests.
+        async with open_pipeline(extract_s=600.0, child=ChildLimits(cpu_s=600)) as pipeline:
+            return await pipeline.run(url, FetchOptions(**options), 1200.0)
 
     return play(main())
 

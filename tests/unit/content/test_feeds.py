@@ -215,7 +215,8 @@ def test_only_the_first_entries_of_a_large_feed_are_read(kind: str, monkeypatch:
 
 
 def test_a_large_feed_is_cut_at_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds, "MAX_FEED_CHARS", RSS.rindex("<item>") + 20)
+    tags = RSS[: RSS.rindex("<item>")].count("<") + RSS[: RSS.rindex("<item>")].count("&lt;")
+    monkeypatch.setattr(feeds, "MAX_FEED_TAGS", tags + 1)
     content, _, meta = read(RSS.encode(), "application/rss+xml", mode="text")
     assert "Long text" in content
     assert "but a guid" not in content
@@ -240,7 +241,7 @@ def test_only_the_first_entries_of_a_large_json_feed_are_read(monkeypatch: pytes
     content, _, meta = read(json.dumps({**JSON, "items": items}).encode(), "application/feed+json", mode="links")
     assert content.count("\n") == 3
     assert meta["truncated"] is True
-    monkeypatch.setattr(feeds, "MAX_FEED_CHARS", 5)
+    monkeypatch.setattr(feeds, "MAX_FEED_TAGS", 1)
     items = [{"title": f"e{number}", "content_html": "<p>x"} for number in range(2)]
     content, _, meta = read(json.dumps({**JSON, "items": items}).encode(), "application/feed+json", mode="text")
     assert ("e0" in content, "e1" in content, meta["truncated"]) == (True, False, True)

@@ -17,10 +17,10 @@ from sift.content.markdown import Renderer
 from sift.errors import TargetFailed
 
 JSON_FEED = "https://jsonfeed.org/version/"
-#: An entry takes a quarter of a millisecond, a tag ten microseconds, the markup of an entry as long as that of a page.
-MAX_ENTRIES, MAX_FEED_TAGS, MAX_FEED_CHARS = 5_000, 200_000, 5_000_000
+#: An entry takes a quarter of a millisecond, a tag ten microseconds, its own or one of the markup that it holds.
+MAX_ENTRIES, MAX_FEED_TAGS = 5_000, 200_000
 
-_TAG = re.compile("<")
+_TAG = re.compile("<|&lt;")
 _ENTRY = re.compile(r"<(?:[\w.-]{1,40}:)?(?:item|entry)[\s/>]")
 _FEED_ROOT = re.compile(r"<((?:[\w.-]{1,40}:)?(?:rss|RDF|feed))\b")
 
@@ -104,7 +104,7 @@ def parse_feed(text: str, url: str) -> Feed:
 def _cut(text: str) -> tuple[str, bool]:
     """A feed within the bounds, whole entries where there is more than one, and whether it had more."""
     tags = (match.start() for match in _TAG.finditer(text))
-    limit = min(MAX_FEED_CHARS, next(islice(tags, MAX_FEED_TAGS, None), len(text)))
+    limit = next(islice(tags, MAX_FEED_TAGS, None), len(text))
     starts = [match.start() for match in islice(_ENTRY.finditer(text), MAX_ENTRIES + 1)]
     if len(text) <= limit and len(starts) <= MAX_ENTRIES:
         return text, False
@@ -130,14 +130,14 @@ def parse_json_feed(feed: dict[str, Any], url: str) -> Feed:
     items = feed.get("items")
     items = items if isinstance(items, list) else []
     entries: list[Entry] = []
-    is_cut, left = len(items) > MAX_ENTRIES, MAX_FEED_CHARS
+    is_cut, left = len(items) > MAX_ENTRIES, MAX_FEED_TAGS
     for item in items[:MAX_ENTRIES]:
         if not isinstance(item, dict):
             continue
         link = _text(item.get("url")) or _text(item.get("external_url"))
         html = _text(item.get("content_html"))
         plain = _text(item.get("content_text")) or _text(item.get("summary"))
-        left -= len(html or plain)
+        left -= html.count("<")
         if left < 0 and entries:
             is_cut = True
             break
