@@ -84,11 +84,11 @@ def test_a_crash_can_be_told_from_damage() -> None:
 @pytest.mark.parametrize("program", ["def f: f; f", "[range(1e12)]", 'reduce range(100) as $i ("x"; . + .)'])
 def test_programs_run_in_a_child_like_any_document(program: str) -> None:
     async def work(server: ForkServer) -> TargetFailed:
-        _, body = await server.run({"act": "jq", "program": "env | keys | .[]"}, b"null", 20.0)
+        _, body = await server.run({"act": "jq", "program": "env | keys | .[]"}, b"null", 600.0)
         assert set(body.decode().split()) <= {"LD_LIBRARY_PATH", "LC_CTYPE", "PREPARED"}
         with pytest.raises(TargetFailed) as caught:
-            await server.run({"act": "jq", "program": program}, b"null", 20.0)
-        _, body = await server.run({"act": "jq", "program": ".a + 1"}, b'{"a": 1}', 20.0)
+            await server.run({"act": "jq", "program": program}, b"null", 600.0)
+        _, body = await server.run({"act": "jq", "program": ".a + 1"}, b'{"a": 1}', 600.0)
         assert body == b"2"
         return caught.value
 

@@ -151,10 +151,10 @@ def test_a_sheet_beyond_memory_is_too_large(server: Loopback, open_pipeline: Ope
     server.routes["/x"] = respond(make_large_xlsx(30_000))
 
     async def main() -> None:
-        async with open_pipeline() as pipeline:
-            content = await pipeline.run(server.url("/x"), FetchOptions(), 60.0)
+        async with open_pipeline(extract_s=600.0, child=ChildLimits(cpu_s=600)) as pipeline:
+            content = await pipeline.run(server.url("/x"), FetchOptions(), 1200.0)
             assert content.body.count(b"\n") > 30_000
-        async with open_pipeline(child=ChildLimits(memory_bytes=400 << 20)) as pipeline:
+        async with open_pipeline(child=ChildLimits(memory_bytes=400 << 20, cpu_s=600), extract_s=600.0) as pipeline:
             assert (await fail(pipeline, server.url("/x"))).code == "too_large"
 
     play(main())
