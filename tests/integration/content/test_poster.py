@@ -12,8 +12,8 @@ from sift.connections import make_tls_context
 from sift.content.addresses import parse_allow
 from sift.content.denials import DenyList
 from sift.content.guard import Guard
+from sift.content.phases import PhaseTimeouts
 from sift.content.poster import TIMEOUTS, GuardedPoster, Posted
-from sift.content.transport import PhaseTimeouts
 from sift.errors import TargetBusy, TargetFailed
 from tests.integration.content.conftest import LoopbackResolver
 from tests.integration.content.loopback import Loopback, respond

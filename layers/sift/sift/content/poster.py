@@ -14,7 +14,8 @@ import httpx2
 from sift.connections import parse_retry_after
 from sift.content.client import explain, late
 from sift.content.guard import Guard
-from sift.content.transport import PhaseTimeouts, Progress, exchange
+from sift.content.phases import PhaseTimeouts, Progress
+from sift.content.transport import exchange
 
 #: Seconds of each phase; a receiver of webhooks takes a message in and works on it later.
 TIMEOUTS = PhaseTimeouts(dns=3.0, connect=3.0, read=8.0, write=5.0)
