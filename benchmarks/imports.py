@@ -19,6 +19,7 @@ ENVIRONMENT = {
     "FETCH_QUEUE_URL": "https://sqs.test/q",
     "FETCH_DEAD_LETTER_QUEUE_URL": "https://sqs.test/d",
     "INFERENCE_QUEUE_URL": "https://sqs.test/i",
+    "NOTIFY_QUEUE_URL": "https://sqs.test/n",
     "EVENT_BUS_NAME": "e",
     "LEASE_SECONDS": "100",
     "GUARD_ALLOW": "",
