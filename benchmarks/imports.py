@@ -26,6 +26,8 @@ ENVIRONMENT = {
     "GUARD_ALLOW": "",
     "GUARD_DENY": "",
     "ROBOTS": "false",
+    "HOST_RATE": "0",
+    "HOST_CONCURRENCY": "4",
     "USER_AGENT": "sift",
     "ARCHIVE_API": "",
     "ARCHIVE_REPLAY": "",
