@@ -28,6 +28,7 @@ ENVIRONMENT = {
     "ROBOTS": "false",
     "HOST_RATE": "0",
     "HOST_CONCURRENCY": "4",
+    "CALLER_CLASSES": "",
     "USER_AGENT": "sift",
     "ARCHIVE_API": "",
     "ARCHIVE_REPLAY": "",
