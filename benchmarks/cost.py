@@ -225,7 +225,9 @@ def main() -> None:
     finally:
         account.close()
     print("\n".join(show(results, prices, assumed)))
-    print(f"\nA deployment that nobody uses: ${idle_month(idle, prices, assumed):.2f} a month (a sweep a minute, polls)")
+    print(
+        f"\nA deployment that nobody uses: ${idle_month(idle, prices, assumed):.2f} a month (a sweep a minute, polls)"
+    )
     aimed = [r for r in results if r.run.content_bytes == CONTENTS[0] and r.run.batch > 9]
     for result in aimed:
         met = "met" if result.total <= GOAL else "MISSED"

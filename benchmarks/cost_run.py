@@ -85,7 +85,9 @@ class Output(io.TextIOBase):
 def _words() -> tuple[list[str], list[float]]:
     random_ = random.Random(7)
     letters, weights = "etaoinshrdlucmfwypvbgk", [12, 9, 8, 8, 7, 7, 6, 6, 6, 4, 4, 3, 3, 2, 2, 2, 2, 2, 1, 1.5, 2, 0.8]
-    words = ["".join(random_.choices(letters, weights, k=random_.choice((2, 3, 4, 5, 6, 7, 8, 9)))) for _ in range(4_000)]
+    words = [
+        "".join(random_.choices(letters, weights, k=random_.choice((2, 3, 4, 5, 6, 7, 8, 9)))) for _ in range(4_000)
+    ]
     return words, [1 / (rank + 2) for rank in range(len(words))]
 
 
@@ -97,7 +99,11 @@ def make_text(size: int, seed: int) -> bytes:
     length = len(parts[0])
     while length < size:
         sentence = " ".join(random_.choices(words, weights, k=random_.randint(6, 22))).capitalize() + "."
-        part = f"[{sentence}](https://www.example.com/{random_.getrandbits(40):x}) " if random_.random() < 0.02 else f"{sentence} "
+        part = (
+            f"[{sentence}](https://www.example.com/{random_.getrandbits(40):x}) "
+            if random_.random() < 0.02
+            else f"{sentence} "
+        )
         parts.append(part + ("\n\n" if random_.random() < 0.15 else ""))
         length += len(parts[-1])
     return "".join(parts).encode()[:size]
@@ -110,7 +116,7 @@ class Texts:
         self.texts = [make_text(size, seed) for seed in range(64)]
 
     async def run(self, url: str, options: FetchOptions, deadline_s: float, *, gone: Any = None) -> Content:
-        body = self.texts[hash(url) % len(self.texts)]
+        body = self.texts[zlib.crc32(url.encode()) % len(self.texts)]
         title = body[2 : body.index(b"\n")].decode()
         meta = {
             "url": url, "final_url": url, "status": 200, "media_type": "text/html", "charset": "utf-8", "title": title,

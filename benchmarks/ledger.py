@@ -108,7 +108,9 @@ def table_units(operation: str, request: Mapping[str, Any], answer: Mapping[str,
             strong = any(table.get("ConsistentRead") for table in request["RequestItems"].values())
             asked = sum(len(table["Keys"]) for table in request["RequestItems"].values())
             sizes = [item_size(item) for items in answer.get("Responses", {}).values() for item in items]
-            return _read(sizes + [0] * (asked - len(sizes)), strong)  # a key without an item costs as much as a small one
+            return _read(
+                sizes + [0] * (asked - len(sizes)), strong
+            )  # a key without an item costs as much as a small one
         case "Query":
             items = answer.get("Items", [])
             # What a filter or a count left out is read all the same.
