@@ -7,6 +7,10 @@ SAM_VENV := .venv-sam
 CHECKOV_VENV := .venv-checkov
 LITELLM_VENV := .venv-litellm
 EMULATOR_VENV := .venv-emulator
+LAMBDA_VENV := .venv-lambda
+# The Python that runs the functions in Lambda; pyenv hides it unless its version is asked for.
+LAMBDA_PYTHON ?= $(shell PYENV_VERSION=$$(pyenv versions --bare 2>/dev/null | grep '^3\.13\.' | tail -n 1) \
+	python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null)
 LAYER_PINS := layers/runtime/requirements.txt layers/content/requirements.txt
 PINS := $(LAYER_PINS) requirements-dev.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
@@ -39,7 +43,7 @@ check: setup ## lint, format, types, template rules (cfn-lint among them), docs 
 checkov: $(CHECKOV_VENV)/.installed ## the template against the security rules of checkov (220 MB, installed on demand)
 	$(CHECKOV_VENV)/bin/checkov --file template.yaml --framework cloudformation --quiet --compact --skip-download
 
-build-test: setup $(SAM_VENV)/.installed ## sam validate, sam build, and each built function imported on its own
+build-test: setup $(SAM_VENV)/.installed $(LAMBDA_VENV)/.installed ## sam validate, sam build, and each built function imported on its own and started in Lambda's emulator
 	$(BIN)/pytest -m needs_sam tests/build
 
 sam-local: setup $(SAM_VENV)/.installed ## every event through sam local invoke, a job through sam local start-api (needs Docker; SAM_LOCAL_FLAGS for sam local)
@@ -65,6 +69,7 @@ pins: setup ## write requirements*.txt from requirements*.in
 	$(COMPILE) requirements-checkov.in -o requirements-checkov.txt
 	$(COMPILE) requirements-litellm.in -o requirements-litellm.txt
 	$(call COMPILE,3.13) requirements-emulator.in -o requirements-emulator.txt
+	$(COMPILE) requirements-lambda.in -o requirements-lambda.txt
 
 # 57 MB under a licence of its own: it is fetched, never committed. A JDK of 17 or newer runs it.
 ENGINE := amplify-dynamodb-simulator
@@ -85,7 +90,7 @@ engine: .engine/DynamoDBLocal.jar ## DynamoDB Local (needs npm and a JDK): the t
 litellm: $(LITELLM_VENV)/.installed ## LiteLLM, a real model gateway (600 MB): what sends requests to one is then tested with it too
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(SAM_VENV) $(CHECKOV_VENV) $(EMULATOR_VENV) $(LITELLM_VENV) .aws-sam .sift .engine out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(SAM_VENV) $(CHECKOV_VENV) $(EMULATOR_VENV) $(LITELLM_VENV) $(LAMBDA_VENV) .aws-sam .sift .engine out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- stamps: an environment is touched only when what it is made from has changed ---
@@ -108,4 +113,11 @@ $(SAM_VENV)/.installed $(CHECKOV_VENV)/.installed $(LITELLM_VENV)/.installed $(E
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python $(INSTALL) --require-hashes --no-deps -r $<
 	$(@D)/bin/python -m pip check
+	@touch $@
+
+# Its Python is Lambda's, not that of the machine.
+$(LAMBDA_VENV)/.installed: requirements-lambda.txt
+	@test -n "$(LAMBDA_PYTHON)" || { echo "there is no python3.13, which sam build needs too"; exit 1; }
+	$(LAMBDA_PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(INSTALL) --require-hashes --no-deps -r $<
 	@touch $@

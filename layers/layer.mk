@@ -17,6 +17,6 @@ install = $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-comp
 	-r requirements.txt
 
 # unchecked-hash: no time stamps, so the same source gives the same bytes, and nothing is compared at an import.
-# The paths in tracebacks are those of Lambda. A file that does not compile is a template of something, not a module.
+# The paths in tracebacks are those of Lambda.
 compile = find "$(TARGET)" -name __pycache__ -prune -exec rm -rf {} + ; \
-	$(PYTHON) -m compileall -q --invalidation-mode unchecked-hash -s "$(ARTIFACTS_DIR)" -p /opt "$(TARGET)" || true
+	$(PYTHON) -m compileall -q --invalidation-mode unchecked-hash -s "$(ARTIFACTS_DIR)" -p /opt "$(TARGET)"
