@@ -8,6 +8,7 @@ CHECKOV_VENV := .venv-checkov
 LITELLM_VENV := .venv-litellm
 EMULATOR_VENV := .venv-emulator
 LAMBDA_VENV := .venv-lambda
+THROUGHPUT_VENV := .venv-throughput
 # The Python that runs the functions in Lambda; pyenv hides it unless its version is asked for.
 LAMBDA_PYTHON ?= $(shell PYENV_VERSION=$$(pyenv versions --bare 2>/dev/null | grep '^3\.13\.' | tail -n 1) \
 	python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null)
@@ -70,6 +71,7 @@ pins: setup ## write requirements*.txt from requirements*.in
 	$(COMPILE) requirements-litellm.in -o requirements-litellm.txt
 	$(call COMPILE,3.13) requirements-emulator.in -o requirements-emulator.txt
 	$(COMPILE) requirements-lambda.in -o requirements-lambda.txt
+	$(COMPILE) requirements-throughput.in -o requirements-throughput.txt
 
 # 57 MB under a licence of its own: it is fetched, never committed. A JDK of 17 or newer runs it.
 ENGINE := amplify-dynamodb-simulator
@@ -90,7 +92,7 @@ engine: .engine/DynamoDBLocal.jar ## DynamoDB Local (needs npm and a JDK): the t
 litellm: $(LITELLM_VENV)/.installed ## LiteLLM, a real model gateway (600 MB): what sends requests to one is then tested with it too
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(SAM_VENV) $(CHECKOV_VENV) $(EMULATOR_VENV) $(LITELLM_VENV) $(LAMBDA_VENV) .aws-sam .sift .engine out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(SAM_VENV) $(CHECKOV_VENV) $(EMULATOR_VENV) $(LITELLM_VENV) $(LAMBDA_VENV) $(THROUGHPUT_VENV) .aws-sam .sift .engine out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- stamps: an environment is touched only when what it is made from has changed ---
@@ -108,8 +110,7 @@ $(VENV)/.installed: $(VENV)/.packages pyproject.toml
 	@touch $@
 
 # No resolving: older releases of pip miss a pin whose package is asked for with extras; the check makes up for it.
-$(EMULATOR_VENV)/.installed: PYTHON := $(PYTHON_LAMBDA)
-$(SAM_VENV)/.installed $(CHECKOV_VENV)/.installed $(LITELLM_VENV)/.installed $(EMULATOR_VENV)/.installed: $(VENV)-%/.installed: requirements-%.txt
+$(EMULATOR_VENV)/.installed $(SAM_VENV)/.installed $(CHECKOV_VENV)/.installed $(LITELLM_VENV)/.installed $(EMULATOR_VENV)/.installed $(THROUGHPUT_VENV)/.installed: $(VENV)-%/.installed: requirements-%.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python $(INSTALL) --require-hashes --no-deps -r $<
 	$(@D)/bin/python -m pip check
