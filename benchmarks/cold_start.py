@@ -27,7 +27,7 @@ from tests.template.document import functions
 RUNS = 7
 #: A cold start of the API may take so many times that of the bare handler.
 GOAL = 1.3
-BARE = '''
+BARE = """
 import os
 import boto3
 from pydantic import BaseModel
@@ -45,7 +45,7 @@ def lambda_handler(event, context):
     key = {"pk": {"S": "KEY#x"}, "sk": {"S": "KEY"}}
     client.get_item(TableName=os.environ["TABLE_NAME"], Key=key)
     return Thing(name="x").model_dump()
-'''
+"""
 _READY = {
     "bare": "import app",
     "API": "import app; app.api(); from sift import bootstrap; bootstrap._client('dynamodb').meta",

@@ -28,6 +28,7 @@ from sift.events.memory import MemoryBus
 from sift.identity import Identity, Limits
 from sift.queue.memory import MemoryQueue
 from sift.services.advance import Advancer
+from sift.services.fetching import FetchRunner
 from sift.services.submit import Request, Submitter, Terms
 from sift.services.work import Received, Worker
 from sift.store.memory import MemoryStore
@@ -86,8 +87,8 @@ async def _run_sift(port: int, pages: int, store: Store, blobs: Blobs, children:
     submitter = Submitter(store, queue, blobs, clock, Terms(8, limits, 86_400))
     async with open_pipeline(port, children=children) as (pipeline, _):
         worker = Worker(
-            store=store, queue=queue, dead_letters=queue, blobs=blobs, clock=clock, advancer=advancer,
-            fetch=fetch_with(pipeline.run), lease_seconds=100,
+            store=store, queue=queue, dead_letters=queue, clock=clock, advancer=advancer,
+            runner=FetchRunner(fetch_with(pipeline.run), blobs, clock), lease_seconds=100,
         )  # fmt: skip
         for count in (BATCH, pages):  # the first starts the fork server, which an environment does once
             targets = [Spec(f"http://{LOOPBACK}:{port}/{number}", {"mode": "article"}) for number in range(count)]

@@ -25,6 +25,7 @@ EVENTS: Mapping[str, str] = {
     "ApiFunction": "api-status",
     "FetchFunction": "fetch-batch",
     "FetchNowFunction": "fetch_now-page",
+    "InferenceFunction": "inference-batch",
     "SweepFunction": "sweep-schedule",
 }
 
@@ -48,7 +49,8 @@ class Account:
         address = self._page_url.removeprefix("http://").rstrip("/")
         own = self.blueprint.functions[function].environment
         guard = {"GUARD_ALLOW": address} if "GUARD_ALLOW" in own else {}
-        return {**own, **guard, "AWS_ENDPOINT_URL": self.cloud.url}
+        gateway = {"GATEWAY_URL": f"{self._page_url}v1"} if function == "InferenceFunction" else {}
+        return {**own, **guard, **gateway, "AWS_ENDPOINT_URL": self.cloud.url}
 
     def event(self, function: str) -> dict[str, Any]:
         """The function's event, from a caller that is known, about a page that is there."""

@@ -13,6 +13,7 @@ import pytest
 
 from tests.build.built import HOST_ARCHITECTURE, PYTHON, Build, build_project, find_environment, find_sam
 
+
 @pytest.fixture(scope="session")
 def build_environment() -> dict[str, str]:
     """Environment in which `python3.13`, with pip, answers; skips where there is none."""

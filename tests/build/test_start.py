@@ -36,7 +36,7 @@ def _is_right(function: str, answer: Any) -> bool:
     match function:
         case "ApiFunction":
             return answer["statusCode"] == 404 and json.loads(answer["body"])["code"] == "not_found"
-        case "FetchFunction":
+        case "FetchFunction" | "InferenceFunction":
             return answer == {"batchItemFailures": []}  # of a job that is not there: done with
         case "FetchNowFunction":
             body = answer["body"]

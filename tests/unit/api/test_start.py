@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from sift_client.local.document import read_document
+from sift_client.local.naming import Naming
+from sift_client.local.planner import make_blueprint
+
 ROOT = Path(__file__).parents[3]
-ENVIRONMENT = {
-    "AWS_DEFAULT_REGION": "eu-north-1", "TABLE_NAME": "t", "BUCKET_NAME": "b", "FETCH_QUEUE_URL": "https://sqs.test/q",
-    "EVENT_BUS_NAME": "e", "JOBS_TOTAL": "1", "JOBS_PER_CALLER": "1", "TARGETS_PER_JOB": "1", "RETAINED_JOBS": "1",
-    "TTL_SECONDS": "1", "DEADLINE_SECONDS": "60", "MAX_JOB_BYTES": "1", "CALLER_CLASSES": "", "JWT_ISSUER": "",
-    "JWT_AUDIENCE": "", "JWT_JWKS_URL": "", "JWT_CLAIMS": "tenant=tenant,subject=sub", "POWERTOOLS_SERVICE_NAME": "sift",
-}  # fmt: skip
 START = """
-import sys, types
+import sys
 sys.path.insert(0, {folder!r})
 import app
 from sift import bootstrap
@@ -29,10 +27,13 @@ print(*sys.modules)
 @pytest.fixture(scope="module")
 def loaded() -> set[str]:
     """Modules of an API function that is ready for its first request."""
+    document = read_document(ROOT / "template.yaml", {})
+    naming = Naming(document, "start", "123456789012", "http://127.0.0.1:9", "http://127.0.0.1:9")
+    environment = make_blueprint(document, naming).functions["ApiFunction"].environment
     paths = [str(ROOT / "layers" / "sift"), str(ROOT)]
     ran = subprocess.run(
         [sys.executable, "-c", START.format(folder=str(ROOT / "functions" / "api"))], capture_output=True, text=True,
-        check=True, env={**os.environ, **ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths)},
+        check=True, env={**os.environ, **environment, "AWS_DEFAULT_REGION": "eu-north-1", "PYTHONPATH": os.pathsep.join(paths)},
     )  # fmt: skip
     return set(ran.stdout.split())
 
