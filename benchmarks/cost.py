@@ -176,13 +176,14 @@ def show(results: Sequence[Result], prices: Prices, assumed: Assumptions) -> Ite
 def describe(assumed: Assumptions) -> Iterable[str]:
     yield (
         f"a fetch, its page read, takes {assumed.fetch_s} s, and so do the ten of an invocation together; with "
-        f"{assumed.worker_requests} AWS requests of {assumed.aws_request_s * 1_000:.0f} ms it lasts {assumed.invocation_s:.2f} s"
+        f"{assumed.worker_requests} AWS requests of {assumed.aws_request_s * 1_000:.0f} ms it lasts "
+        f"{assumed.invocation_s:.2f} s"
     )
     yield f"memory: worker {assumed.worker_mb} MB, API {assumed.api_mb} MB, arm64"
     yield f"full batches, as under load; no cold starts; a window of {assumed.window}"
     yield f"the caller submits, looks every {assumed.looks_every_s:.0f} s, and reads every content once"
     yield f"items are kept for {assumed.kept_s // 86_400} day after the end"
-    yield f"Lambda logs {assumed.platform_log_bytes} bytes an invocation, the gateway {assumed.access_log_bytes} a request"
+    yield f"lines that AWS logs: {assumed.platform_log_bytes} bytes an invocation, {assumed.access_log_bytes} a request"
     yield "no free tier, no NAT gateway, no discounts"
     yield (
         "left out, because the price table has no price for it: traffic to the caller, storage in the bucket, "

@@ -57,7 +57,8 @@ def draw(results: Sequence[Result], prices: Prices) -> str:
 def _legend(left: int, top: int) -> Iterator[str]:
     for number, (name, color) in enumerate(COLORS.items()):
         x, y = left + 215 * (number % 4), top + 20 * (number // 4)
-        yield f'<rect x="{x}" y="{y - 10}" width="12" height="12" fill="{color}"/><text x="{x + 18}" y="{y}">{name}</text>'
+        yield f'<rect x="{x}" y="{y - 10}" width="12" height="12" fill="{color}"/>'
+        yield f'<text x="{x + 18}" y="{y}">{name}</text>'
 
 
 def _bills(results: Sequence[Result], top: int) -> Iterator[str]:

@@ -27,7 +27,8 @@ def make_page(number: int) -> bytes:
         return " ".join("".join(random_.choices(_LETTERS, k=random_.randint(2, 9))) for _ in range(count))
 
     def link() -> str:
-        return f'<a href="/{random_.getrandbits(24):x}" class="teaser__link" data-id="{random_.getrandbits(32)}">{words(4)}</a>'
+        marks = f'class="teaser__link" data-id="{random_.getrandbits(32)}"'
+        return f'<a href="/{random_.getrandbits(24):x}" {marks}>{words(4)}</a>'
 
     body: list[str] = []
     length = 0

@@ -162,7 +162,8 @@ def layers_build_for_their_functions(template: Template) -> Iterator[str]:
         if name not in used:
             yield f"{name}: no function uses it"
         # layers/layer.mk installs for the first that the template names.
-        if layer_version["Properties"]["CompatibleArchitectures"] != [layer_version["Metadata"].get("BuildArchitecture")]:
+        architecture = layer_version["Metadata"].get("BuildArchitecture")
+        if layer_version["Properties"]["CompatibleArchitectures"] != [architecture]:
             yield f"{name}: it is not compatible with what it is built for"
         if not (ROOT / layer_version["Properties"]["ContentUri"]).is_dir():
             yield f"{name}: its folder does not exist"

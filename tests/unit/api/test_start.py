@@ -30,10 +30,11 @@ def loaded() -> set[str]:
     document = read_document(ROOT / "template.yaml", {})
     naming = Naming(document, "start", "123456789012", "http://127.0.0.1:9", "http://127.0.0.1:9")
     environment = make_blueprint(document, naming).functions["ApiFunction"].environment
+    environment = {**os.environ, **environment, "AWS_DEFAULT_REGION": "eu-north-1"}
     paths = [str(ROOT / "layers" / "sift"), str(ROOT)]
     ran = subprocess.run(
         [sys.executable, "-c", START.format(folder=str(ROOT / "functions" / "api"))], capture_output=True, text=True,
-        check=True, env={**os.environ, **environment, "AWS_DEFAULT_REGION": "eu-north-1", "PYTHONPATH": os.pathsep.join(paths)},
+        check=True, env={**environment, "PYTHONPATH": os.pathsep.join(paths)},
     )  # fmt: skip
     return set(ran.stdout.split())
 
