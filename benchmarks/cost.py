@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -217,11 +218,11 @@ def main() -> None:
     account = Account()
     try:
         assumed = Assumptions(**account.memory())
-        results = [
-            price(account.run(targets, content), prices, assumed)
-            for content in arguments.content
-            for targets in arguments.targets
-        ]
+        results = []
+        for content in arguments.content:
+            for targets in arguments.targets:
+                print(f"running {targets:,} targets of {content // 1_000} KB", file=sys.stderr)
+                results.append(price(account.run(targets, content), prices, assumed))
         idle = account.idle()
     finally:
         account.close()
