@@ -221,7 +221,8 @@ class Meter:
         job = self._ask("GET", f"/v1/jobs/{job_id}").json
         if job["status"] != "done" or job["counts"]["done"] != targets:
             raise AssertionError(job)
-        seen, cursor = 0, {}
+        seen = 0
+        cursor: dict[str, str] = {}
         while True:
             page = self._ask("GET", f"/v1/jobs/{job_id}/targets", content=True, limit=1_000, **cursor).json
             seen += sum(1 for slot in page["targets"] if slot.get("content"))

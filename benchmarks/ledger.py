@@ -58,7 +58,7 @@ class Ledger:
         service, operation, body = model.service_model.service_name, model.name, context.pop(_BODY)
         size = _length(body)
         if service in ("dynamodb", "sqs"):
-            units = _UNITS[service](operation, json.loads(body), parsed)
+            units: Mapping[str, float] = _UNITS[service](operation, json.loads(body), parsed)
         else:
             units = _OBJECTS.get(operation, {})
         with self._lock:
@@ -71,18 +71,22 @@ class Ledger:
     def add(self, **quantities: float) -> None:
         """Count what no client shows."""
         with self._lock:
-            self.quantities.update(quantities)  # type: ignore[arg-type] # a Counter adds up fractions as well
+            self.quantities.update(quantities)
 
 
-_OBJECTS = {"PutObject": {"object_put": 1}, "GetObject": {"object_get": 1}, "HeadObject": {"object_get": 1}}
+_OBJECTS: Mapping[str, Mapping[str, float]] = {
+    "PutObject": {"object_put": 1},
+    "GetObject": {"object_get": 1},
+    "HeadObject": {"object_get": 1},
+}
 
 
 def _length(body: Any) -> int:
     if hasattr(body, "seek"):  # what S3 is given
         at = body.tell()
-        end: int = body.seek(0, 2)
+        end = int(body.seek(0, 2))
         body.seek(at)
-        return end - at
+        return end - int(at)
     return len(body if isinstance(body, bytes | bytearray) else str(body).encode())
 
 
