@@ -9,16 +9,14 @@ LITELLM_VENV := .venv-litellm
 EMULATOR_VENV := .venv-emulator
 LAMBDA_VENV := .venv-lambda
 THROUGHPUT_VENV := .venv-throughput
-# The Python that runs the functions in Lambda; pyenv hides it unless its version is asked for.
-LAMBDA_PYTHON ?= $(shell PYENV_VERSION=$$(pyenv versions --bare 2>/dev/null | grep '^3\.13\.' | tail -n 1) \
-	python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null)
 LAYER_PINS := layers/runtime/requirements.txt layers/content/requirements.txt
 PINS := $(LAYER_PINS) requirements-dev.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
 # Two workers: more win nothing on the two cores of a small machine.
 WORKERS ?= 2
 # Lambda's own version, for what must run on it; with pyenv, its shim needs PYENV_VERSION=3.13.x beside it.
-PYTHON_LAMBDA ?= python3.13
+PYTHON_LAMBDA ?= $(shell PYENV_VERSION=$$(pyenv versions --bare 2>/dev/null | grep '^3\.13\.' | tail -n 1) \
+	python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null || echo python3.13)
 URLS ?=
 
 .PHONY: help setup run test check checkov build-test sam-local e2e openapi pins engine litellm clean
@@ -70,7 +68,7 @@ pins: setup ## write requirements*.txt from requirements*.in
 	$(COMPILE) requirements-checkov.in -o requirements-checkov.txt
 	$(COMPILE) requirements-litellm.in -o requirements-litellm.txt
 	$(call COMPILE,3.13) requirements-emulator.in -o requirements-emulator.txt
-	$(COMPILE) requirements-lambda.in -o requirements-lambda.txt
+	$(call COMPILE,3.13) requirements-lambda.in -o requirements-lambda.txt
 	$(COMPILE) requirements-throughput.in -o requirements-throughput.txt
 
 # 57 MB under a licence of its own: it is fetched, never committed. A JDK of 17 or newer runs it.
@@ -110,15 +108,9 @@ $(VENV)/.installed: $(VENV)/.packages pyproject.toml
 	@touch $@
 
 # No resolving: older releases of pip miss a pin whose package is asked for with extras; the check makes up for it.
-$(EMULATOR_VENV)/.installed $(SAM_VENV)/.installed $(CHECKOV_VENV)/.installed $(LITELLM_VENV)/.installed $(EMULATOR_VENV)/.installed $(THROUGHPUT_VENV)/.installed: $(VENV)-%/.installed: requirements-%.txt
+$(EMULATOR_VENV)/.installed $(LAMBDA_VENV)/.installed: PYTHON = $(PYTHON_LAMBDA)
+$(addsuffix /.installed,$(SAM_VENV) $(CHECKOV_VENV) $(LITELLM_VENV) $(EMULATOR_VENV) $(LAMBDA_VENV) $(THROUGHPUT_VENV)): $(VENV)-%/.installed: requirements-%.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python $(INSTALL) --require-hashes --no-deps -r $<
 	$(@D)/bin/python -m pip check
-	@touch $@
-
-# Its Python is Lambda's, not that of the machine.
-$(LAMBDA_VENV)/.installed: requirements-lambda.txt
-	@test -n "$(LAMBDA_PYTHON)" || { echo "there is no python3.13, which sam build needs too"; exit 1; }
-	$(LAMBDA_PYTHON) -m venv $(@D)
-	$(@D)/bin/python $(INSTALL) --require-hashes --no-deps -r $<
 	@touch $@
