@@ -14,7 +14,7 @@ PINS := $(LAYER_PINS) requirements-dev.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
 # Two workers: more win nothing on the two cores of a small machine.
 WORKERS ?= 2
-# Lambda's own version, for what must run on it; with pyenv, its shim needs PYENV_VERSION=3.13.x beside it.
+# Lambda's own version, for what must run on it; pyenv hides it unless its version is asked for.
 PYTHON_LAMBDA ?= $(shell PYENV_VERSION=$$(pyenv versions --bare 2>/dev/null | grep '^3\.13\.' | tail -n 1) \
 	python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null || echo python3.13)
 URLS ?=
