@@ -26,12 +26,14 @@ EVENTS: Mapping[str, str] = {
     "FetchFunction": "fetch-batch",
     "FetchNowFunction": "fetch_now-page",
     "InferenceFunction": "inference-batch",
+    "NotifyFunction": "notify-batch",
+    "ScheduleFunction": "schedule-batch",
     "SweepFunction": "sweep-schedule",
 }
 
 
 class Account:
-    """Resources of the template without its functions, and a caller's key."""
+    """Resources of the template without its functions, a caller's key and one for events."""
 
     def __init__(self, page_url: str) -> None:
         self._page_url = page_url
@@ -42,7 +44,9 @@ class Account:
         self.cloud.provision(self.blueprint)
         self.table: str = naming.ref("JobsTable")
         store = DynamoStore(self.cloud.client("dynamodb"), self.table)
-        self.key = asyncio.run(KeyService(store, SystemClock()).create(tenant="acme", actor="ann"))
+        keys = KeyService(store, SystemClock())
+        self.key = asyncio.run(keys.create(tenant="acme", actor="ann"))
+        self._event_key = asyncio.run(keys.create(tenant="acme", actor="timer", events=True))
 
     def environment(self, function: str) -> dict[str, str]:
         """The template's variables of a function, with this account's names."""
@@ -50,7 +54,8 @@ class Account:
         own = self.blueprint.functions[function].environment
         guard = {"GUARD_ALLOW": address} if "GUARD_ALLOW" in own else {}
         gateway = {"GATEWAY_URL": f"{self._page_url}v1"} if function == "InferenceFunction" else {}
-        return {**own, **guard, **gateway, "AWS_ENDPOINT_URL": self.cloud.url}
+        key = {"EVENT_KEY_ID": self._event_key.split("_")[1]} if "EVENT_KEY_ID" in own else {}
+        return {**own, **guard, **gateway, **key, "AWS_ENDPOINT_URL": self.cloud.url}
 
     def event(self, function: str) -> dict[str, Any]:
         """The function's event, from a caller that is known, about a page that is there."""

@@ -36,8 +36,10 @@ def _is_right(function: str, answer: Any) -> bool:
     match function:
         case "ApiFunction":
             return answer["statusCode"] == 404 and json.loads(answer["body"])["code"] == "not_found"
-        case "FetchFunction" | "InferenceFunction":
+        case "FetchFunction" | "InferenceFunction" | "NotifyFunction":
             return answer == {"batchItemFailures": []}  # of a job that is not there: done with
+        case "ScheduleFunction":
+            return answer["job_id"].startswith("job_")
         case "FetchNowFunction":
             body = answer["body"]
             text = base64.b64decode(body).decode() if answer["isBase64Encoded"] else body
