@@ -84,7 +84,7 @@ def site(pages: int) -> Iterator[int]:
 
 async def _run_sift(port: int, pages: int, store: Store, blobs: Blobs, children: int) -> Speed:
     clock, queue, bus = SystemClock(), MemoryQueue(SystemClock()), MemoryBus()
-    advancer = Advancer(store, queue, blobs, bus, clock)
+    advancer = Advancer(store, queue, blobs, bus, clock, assembly=MemoryQueue(clock))
     limits = Limits(targets_per_job=pages, jobs_per_caller=2, retained_jobs=10, job_bytes=2**30)
     submitter = Submitter(store, queue, blobs, clock, Terms(8, limits, 86_400))
     async with open_pipeline(port, children=children) as (pipeline, _):

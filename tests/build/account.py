@@ -23,6 +23,7 @@ PAGE = b"<html><head><title>The pier</title></head><body><article><h1>The pier</
 #: By function: the event that it is started with.
 EVENTS: Mapping[str, str] = {
     "ApiFunction": "api-status",
+    "AssembleFunction": "assemble-job",
     "FetchFunction": "fetch-batch",
     "FetchNowFunction": "fetch_now-page",
     "InferenceFunction": "inference-batch",

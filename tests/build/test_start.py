@@ -36,7 +36,7 @@ def _is_right(function: str, answer: Any) -> bool:
     match function:
         case "ApiFunction":
             return answer["statusCode"] == 404 and json.loads(answer["body"])["code"] == "not_found"
-        case "FetchFunction" | "InferenceFunction" | "NotifyFunction":
+        case "AssembleFunction" | "FetchFunction" | "InferenceFunction" | "NotifyFunction":
             return answer == {"batchItemFailures": []}  # of a job that is not there: done with
         case "ScheduleFunction":
             return answer["job_id"].startswith("job_")
