@@ -17,13 +17,13 @@ pytestmark = pytest.mark.needs_sam
 
 ARTIFACT = Path(__file__).with_name("artifact.py")
 FUNCTIONS = (
-    "ApiFunction", "AssembleFunction", "FetchFunction", "FetchNowFunction", "InferenceFunction", "NotifyFunction", "ScheduleFunction",
-    "SweepFunction",
+    "ApiFunction", "AssembleFunction", "FetchFunction", "FetchNowFunction", "InferenceFunction", "NotifyFunction",
+    "ScheduleFunction", "SweepFunction",
 )  # fmt: skip
 # Unzipped, layers included. Lambda's own limit is 250 MB; below it, each MB is paid for in cold starts.
 BUDGET_MB = {
-    "ApiFunction": 60, "AssembleFunction": 60, "FetchFunction": 200, "FetchNowFunction": 200, "InferenceFunction": 200, "NotifyFunction": 200,
-    "ScheduleFunction": 60, "SweepFunction": 60,
+    "ApiFunction": 60, "AssembleFunction": 60, "FetchFunction": 200, "FetchNowFunction": 200, "InferenceFunction": 200,
+    "NotifyFunction": 200, "ScheduleFunction": 60, "SweepFunction": 60,
 }  # fmt: skip
 ELF_MACHINE = {"x86_64": 0x3E, "arm64": 0xB7}  # e_machine, 2 bytes at offset 18 of an ELF file
 
