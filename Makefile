@@ -7,13 +7,16 @@ SAM_VENV := .venv-sam
 CHECKOV_VENV := .venv-checkov
 LITELLM_VENV := .venv-litellm
 EMULATOR_VENV := .venv-emulator
+LAMBDA_VENV := .venv-lambda
+THROUGHPUT_VENV := .venv-throughput
 LAYER_PINS := layers/runtime/requirements.txt layers/content/requirements.txt
 PINS := $(LAYER_PINS) requirements-dev.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
 # Two workers: more win nothing on the two cores of a small machine.
 WORKERS ?= 2
-# Lambda's own version, for what must run on it; with pyenv, its shim needs PYENV_VERSION=3.13.x beside it.
-PYTHON_LAMBDA ?= python3.13
+# Lambda's own version, for what must run on it; pyenv hides it unless its version is asked for.
+PYTHON_LAMBDA ?= $(shell PYENV_VERSION=$$(pyenv versions --bare 2>/dev/null | grep '^3\.13\.' | tail -n 1) \
+	python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null || echo python3.13)
 URLS ?=
 
 .PHONY: help setup run test check checkov build-test sam-local e2e openapi pins engine litellm clean
@@ -39,7 +42,7 @@ check: setup ## lint, format, types, template rules (cfn-lint among them), docs 
 checkov: $(CHECKOV_VENV)/.installed ## the template against the security rules of checkov (220 MB, installed on demand)
 	$(CHECKOV_VENV)/bin/checkov --file template.yaml --framework cloudformation --quiet --compact --skip-download
 
-build-test: setup $(SAM_VENV)/.installed ## sam validate, sam build, and each built function imported on its own
+build-test: setup $(SAM_VENV)/.installed $(LAMBDA_VENV)/.installed ## sam validate, sam build, and each built function imported on its own and started in Lambda's emulator
 	$(BIN)/pytest -m needs_sam tests/build
 
 sam-local: setup $(SAM_VENV)/.installed ## every event through sam local invoke, a job through sam local start-api (needs Docker; SAM_LOCAL_FLAGS for sam local)
@@ -65,6 +68,8 @@ pins: setup ## write requirements*.txt from requirements*.in
 	$(COMPILE) requirements-checkov.in -o requirements-checkov.txt
 	$(COMPILE) requirements-litellm.in -o requirements-litellm.txt
 	$(call COMPILE,3.13) requirements-emulator.in -o requirements-emulator.txt
+	$(call COMPILE,3.13) requirements-lambda.in -o requirements-lambda.txt
+	$(COMPILE) requirements-throughput.in -o requirements-throughput.txt
 
 # 57 MB under a licence of its own: it is fetched, never committed. A JDK of 17 or newer runs it.
 ENGINE := amplify-dynamodb-simulator
@@ -85,7 +90,7 @@ engine: .engine/DynamoDBLocal.jar ## DynamoDB Local (needs npm and a JDK): the t
 litellm: $(LITELLM_VENV)/.installed ## LiteLLM, a real model gateway (600 MB): what sends requests to one is then tested with it too
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(SAM_VENV) $(CHECKOV_VENV) $(EMULATOR_VENV) $(LITELLM_VENV) .aws-sam .sift .engine out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(SAM_VENV) $(CHECKOV_VENV) $(EMULATOR_VENV) $(LITELLM_VENV) $(LAMBDA_VENV) $(THROUGHPUT_VENV) .aws-sam .sift .engine out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- stamps: an environment is touched only when what it is made from has changed ---
@@ -103,8 +108,8 @@ $(VENV)/.installed: $(VENV)/.packages pyproject.toml
 	@touch $@
 
 # No resolving: older releases of pip miss a pin whose package is asked for with extras; the check makes up for it.
-$(EMULATOR_VENV)/.installed: PYTHON := $(PYTHON_LAMBDA)
-$(SAM_VENV)/.installed $(CHECKOV_VENV)/.installed $(LITELLM_VENV)/.installed $(EMULATOR_VENV)/.installed: $(VENV)-%/.installed: requirements-%.txt
+$(EMULATOR_VENV)/.installed $(LAMBDA_VENV)/.installed: PYTHON = $(PYTHON_LAMBDA)
+$(addsuffix /.installed,$(SAM_VENV) $(CHECKOV_VENV) $(LITELLM_VENV) $(EMULATOR_VENV) $(LAMBDA_VENV) $(THROUGHPUT_VENV)): $(VENV)-%/.installed: requirements-%.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python $(INSTALL) --require-hashes --no-deps -r $<
 	$(@D)/bin/python -m pip check

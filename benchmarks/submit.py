@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.ledger import UPDATED_BYTES, item_size
 from benchmarks.steady_state import CALLER, Deployment
 from sift.services.submit import Request
 from sift.store.ports import Spec
 
 SIZES = (32, 1_000, 9_000)
-#: An update is taken to touch an item of up to 1 KB: the sets of live jobs are the only ones here.
-UPDATED_BYTES = 1_024
 
 
 @dataclass
@@ -55,30 +54,6 @@ def _units(write: Mapping[str, Any]) -> int:
     ((_, request),) = write.items()
     size = item_size(request["Item"]) if "Item" in request else UPDATED_BYTES
     return -(-size // 1_024)
-
-
-def item_size(item: Mapping[str, Any]) -> int:
-    """About the bytes of an item as stored: names and values in UTF-8, and a little for each map and list."""
-    return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
-
-
-def _value_size(value: Mapping[str, Any]) -> int:
-    ((kind, content),) = value.items()
-    match kind:
-        case "S":
-            return len(content.encode())
-        case "N":
-            return len(content) // 2 + 2
-        case "B":
-            return len(content) * 3 // 4  # base64
-        case "M":
-            return 3 + item_size(content) + len(content)
-        case "L":
-            return 3 + sum(_value_size(one) + 1 for one in content)
-        case "BOOL" | "NULL":
-            return 1
-        case _:
-            raise AssertionError(f"sift stores no {kind}")
 
 
 def make_request(count: int, seed: int = 0) -> Request:

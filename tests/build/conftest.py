@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,45 +11,22 @@ from typing import Any
 
 import pytest
 
-from tests.build.built import HOST_ARCHITECTURE, ROOT, TEMPLATE_ARCHITECTURE, Build
-
-PYTHON = "python3.13"
-COPIED = ("template.yaml", "samconfig.toml", "functions", "layers")
-
-
-def _clean_environment() -> dict[str, str]:
-    """No credentials, no telemetry; SAM wants a region even for what stays on this machine."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return {**kept, "AWS_DEFAULT_REGION": "eu-west-1", "SAM_CLI_TELEMETRY": "0"}
-
-
-def _answers(command: list[str], env: dict[str, str]) -> bool:
-    return (
-        shutil.which(command[0]) is not None
-        and subprocess.run(command, env=env, capture_output=True, check=False).returncode == 0
-    )
+from tests.build.built import HOST_ARCHITECTURE, PYTHON, Build, build_project, find_environment, find_sam
 
 
 @pytest.fixture(scope="session")
 def build_environment() -> dict[str, str]:
     """Environment in which `python3.13`, with pip, answers; skips where there is none."""
-    env = _clean_environment()
-    asks_pip = [PYTHON, "-m", "pip", "--version"]
-    if _answers(asks_pip, env):
-        return env
-    if shutil.which("pyenv"):  # it shows a `python3.13` that works only for the version selected
-        listed = subprocess.run(["pyenv", "versions", "--bare"], capture_output=True, text=True, check=False)
-        for version in sorted(listed.stdout.split(), reverse=True):
-            if version.startswith("3.13.") and _answers(asks_pip, {**env, "PYENV_VERSION": version}):
-                return {**env, "PYENV_VERSION": version}
-    pytest.skip(f"{PYTHON} with pip is not installed")
+    env = find_environment()
+    if env is None:
+        pytest.skip(f"{PYTHON} with pip is not installed")
+    return env
 
 
 @pytest.fixture(scope="session")
 def sam(build_environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the SAM CLI: `sam(*arguments, cwd=...)`; skips where there is none."""
-    own = ROOT / ".venv-sam" / "bin" / "sam"
-    command = str(own) if own.exists() else shutil.which("sam")
+    command = find_sam()
     if command is None:
         pytest.skip("the SAM CLI is not installed; make build-test installs it")
 
@@ -66,21 +41,18 @@ def sam(build_environment: dict[str, str]) -> Callable[..., subprocess.Completed
 
 
 @pytest.fixture(scope="session")
-def build(sam: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Build]:
+def build(
+    sam: Callable[..., Any], build_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Build]:
     """`build(architecture)`: build a copy of the project, once per session for each architecture."""
+    command = find_sam()
+    assert command is not None  # or the fixture `sam` has skipped
     built: dict[str, Build] = {}
 
     def make(architecture: str) -> Build:
         if architecture not in built:
             project = tmp_path_factory.mktemp(f"project-{architecture}")
-            for name in COPIED:
-                source = ROOT / name
-                copy = shutil.copytree if source.is_dir() else shutil.copy
-                copy(source, project / name)
-            template = project / "template.yaml"
-            template.write_text(template.read_text().replace(TEMPLATE_ARCHITECTURE, architecture))
-            sam("build", cwd=project)
-            built[architecture] = Build(project / ".aws-sam" / "build")
+            built[architecture] = build_project(project, architecture, command, build_environment)
         return built[architecture]
 
     return make

@@ -155,12 +155,16 @@ def layers_build_for_their_functions(template: Template) -> Iterator[str]:
     used = {target(layer) for function in functions(template).values() for layer in function["Layers"]}
     for name, function in functions(template).items():
         for layer in map(target, function["Layers"]):
-            wanted = {"BuildMethod": function["Runtime"], "BuildArchitecture": function["Architectures"][0]}
+            wanted = {"BuildMethod": "makefile", "BuildArchitecture": function["Architectures"][0]}
             if layer not in layers or layers[layer].get("Metadata") != wanted:
                 yield f"{name}: layer {layer} is not built for {wanted}"
     for name, layer_version in layers.items():
         if name not in used:
             yield f"{name}: no function uses it"
+        # layers/layer.mk installs for the first that the template names.
+        architecture = layer_version["Metadata"].get("BuildArchitecture")
+        if layer_version["Properties"]["CompatibleArchitectures"] != [architecture]:
+            yield f"{name}: it is not compatible with what it is built for"
         if not (ROOT / layer_version["Properties"]["ContentUri"]).is_dir():
             yield f"{name}: its folder does not exist"
 

@@ -115,6 +115,8 @@ BREAKS: dict[Rule, list[tuple[str, Any, str]]] = {
     ],
     account.layers_build_for_their_functions: [
         ("SiftLayer.Metadata.BuildArchitecture", ABSENT, "SiftLayer is not built"),
+        ("SiftLayer.Metadata.BuildMethod", "python3.13", "SiftLayer is not built"),
+        ("SiftLayer.Properties.CompatibleArchitectures", ["x86_64"], "SiftLayer: it is not compatible"),
         ("/Globals.Function.Layers", [{"Ref": "RuntimeLayer"}], "SiftLayer: no function uses it"),
         ("SiftLayer.Properties.ContentUri", "layers/no", "not exist"),
     ],

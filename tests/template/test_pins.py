@@ -12,7 +12,9 @@ from tests.template.document import ROOT
 LAYERS = sorted(ROOT.glob("layers/*/requirements.txt"))
 DEV = ROOT / "requirements-dev.txt"
 #: Environments of their own, whose versions need not be ours.
-APART = [ROOT / f"requirements-{name}.txt" for name in ("sam", "checkov", "emulator", "litellm")]
+APART = [
+    ROOT / f"requirements-{name}.txt" for name in ("sam", "checkov", "emulator", "litellm", "lambda", "throughput")
+]
 ALL = [*LAYERS, DEV, *APART]
 
 PIN = re.compile(

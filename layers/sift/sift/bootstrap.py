@@ -174,15 +174,16 @@ def _webhook_check(config: settings.SubmitSettings) -> Callable[[str], None]:
 
 def _authenticator(config: settings.CallerSettings, store: DynamoStore) -> Authenticator:
     """Who may call a function: the same for each that callers reach."""
-    from sift.claims import read_names
-    from sift.jwks import Jwks
     from sift.services.credentials import Authenticator
     from sift.services.keys import KeyService
-    from sift.services.tokens import TokenRules, TokenService
 
     clock = SystemClock()
     tokens = None
     if config.jwt_issuer:
+        from sift.claims import read_names
+        from sift.jwks import Jwks
+        from sift.services.tokens import TokenRules, TokenService
+
         rules = TokenRules(config.jwt_issuer, config.jwt_audience, read_names(config.jwt_claims))
         tokens = TokenService(rules, Jwks(config.jwt_jwks_url, clock))
     return Authenticator(KeyService(store, clock), tokens)

@@ -40,8 +40,6 @@ def test_the_template_has_every_route_of_the_document_and_no_other(stage: Stage)
     assert made == {(method, shape(path)) for method, path in ROUTES} | {("GET", "/openapi.json"), ("GET", "/docs")}
 
 
-# Powertools reads the files of its page without closing them.
-@pytest.mark.filterwarnings("ignore:unclosed file.*swagger_ui:ResourceWarning")
 @pytest.mark.parametrize("key", [None, ""])
 def test_the_public_routes_need_no_key(stage: Stage, key: str | None) -> None:
     health = stage.get("/healthz", key=key)

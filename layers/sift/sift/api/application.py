@@ -80,7 +80,6 @@ class Application:
 def build(services: Callable[[], Api]) -> Application:
     """The API over these services, which are asked for when a request needs them."""
     app = _resolver()
-    openapi.describe(app)
     routes.add_routes(app, services)
     immediate.add_route(app, _elsewhere)  # so that it is described with the others
     return Application(app, services)

@@ -39,7 +39,14 @@ Url = Annotated[str, Field(min_length=1, max_length=URL_CHARS), AfterValidator(_
 
 class _Strict(BaseModel):
     # Inputs may be credentials: no error shows them.
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+    # Built when first used, as those of answers: a cold start would pay for all of them.
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
+
+
+class _Answer(BaseModel):
+    """What is answered; the document alone reads these models."""
+
+    model_config = ConfigDict(defer_build=True)
 
 
 class TargetRequest(_Strict):
@@ -121,7 +128,7 @@ class FetchRequest(_Strict):
     options: FetchOptions = Field(default_factory=FetchOptions)
 
 
-class Fetched(BaseModel):
+class Fetched(_Answer):
     """A target that was fetched at once: its content, or the link to one that is too large for JSON."""
 
     content: str | None = Field(default=None, description="At most 4 MB; else there is `content_url`.")
@@ -130,7 +137,7 @@ class Fetched(BaseModel):
     meta: dict[str, Any] = Field(description="As of a slot; `content_type` is that of the content.")
 
 
-class JobCounts(BaseModel):
+class JobCounts(_Answer):
     """Targets by status; they add up to `total`."""
 
     total: int
@@ -141,14 +148,14 @@ class JobCounts(BaseModel):
     cancelled: int
 
 
-class JobError(BaseModel):
+class JobError(_Answer):
     """Why a job ended before its targets did."""
 
     code: str
     detail: str
 
 
-class Webhook(BaseModel):
+class Webhook(_Answer):
     """How the posts of a job go."""
 
     url: str = Field(description="Without its query.")
@@ -160,7 +167,7 @@ class Webhook(BaseModel):
     last_error: str | None = Field(description="Code of what was wrong with it.")
 
 
-class Job(BaseModel):
+class Job(_Answer):
     """A job as it stands. Times are RFC 3339 in UTC."""
 
     id: str
@@ -183,14 +190,14 @@ class Job(BaseModel):
     reused: bool = Field(default=False, description="An earlier submission of the same work made it.")
 
 
-class JobPage(BaseModel):
+class JobPage(_Answer):
     """Jobs, newest first."""
 
     jobs: list[Job]
     next: str | None = Field(description="Pass it as `cursor` for the next page; null at the end.")
 
 
-class TargetError(BaseModel):
+class TargetError(_Answer):
     """Why a target has no content."""
 
     code: str
@@ -199,7 +206,7 @@ class TargetError(BaseModel):
     status: int | None = Field(description="HTTP status of the last answer, where there was one.")
 
 
-class Target(BaseModel):
+class Target(_Answer):
     """One target's slot: of a fetch job with `url`, of an inference job with `path` and `model`."""
 
     index: int
@@ -223,14 +230,14 @@ class Target(BaseModel):
     )
 
 
-class TargetPage(BaseModel):
+class TargetPage(_Answer):
     """Slots in submit order."""
 
     targets: list[Target]
     next: str | None = Field(description="Pass it as `cursor` for the next page; null at the end.")
 
 
-class Problem(BaseModel):
+class Problem(_Answer):
     """An error, as application/problem+json (RFC 9457). `code` is stable, `hint` says what to do next."""
 
     type: str
@@ -242,7 +249,7 @@ class Problem(BaseModel):
     request_id: str
 
 
-class Health(BaseModel):
+class Health(_Answer):
     """The API answers."""
 
     status: Literal["ok"]

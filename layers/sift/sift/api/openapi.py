@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -71,33 +72,41 @@ def content_answers(*statuses: int) -> dict[int, Any]:
     return found
 
 
-def describe(app: APIGatewayHttpResolver) -> None:
-    """Tell the resolver what the document says beside the routes, and serve /docs."""
+def _describe(app: APIGatewayHttpResolver) -> None:
+    """Tell the resolver what the document says beside the routes."""
     from aws_lambda_powertools.event_handler.openapi.models import APIKey, APIKeyIn, HTTPBearer
 
-    schemes: Any = {
-        "bearer": HTTPBearer(description="`Authorization: Bearer sift_...`, or a JWT of the operator's provider"),
-        "key": APIKey(name="x-api-key", in_=APIKeyIn.header, description="`x-api-key: sift_...`, or such a JWT"),
-    }
     app.configure_openapi(
         title=TITLE,
         version=sift.__version__,
         description=DESCRIPTION,
-        security_schemes=schemes,
+        security_schemes={
+            "bearer": HTTPBearer(description="`Authorization: Bearer sift_...`, or a JWT of the operator's provider"),
+            "key": APIKey(name="x-api-key", in_=APIKeyIn.header, description="`x-api-key: sift_...`, or such a JWT"),
+        },
         security=[{"bearer": []}, {"key": []}],
     )
-    app.enable_swagger(
-        path="/docs",
-        title=TITLE,
-        version=sift.__version__,
-        description=DESCRIPTION,
-        security_schemes=schemes,
-        security=[{"bearer": []}, {"key": []}],
+
+
+def page(app: APIGatewayHttpResolver) -> str:
+    """The document as a page of Swagger UI, which Powertools brings along."""
+    from aws_lambda_powertools.event_handler.openapi import swagger_ui
+
+    folder = Path(swagger_ui.__file__).parent
+    script, style = (
+        (folder / name).read_text(encoding="utf-8") for name in ("swagger-ui-bundle.min.js", "swagger-ui.min.css")
     )
+    escaped = text(app).replace("</", "<\\/")  # it stands in a script
+    return swagger_ui.generate_swagger_html(escaped, script, style, "", None)
 
 
 def text(app: APIGatewayHttpResolver) -> str:
-    """The document as JSON, the same bytes for the same routes."""
+    """The document as JSON, the same bytes for the same routes.
+
+    What it takes is imported and put together when somebody asks for it: at the start it would be a fifth of what the
+    function does before its first answer.
+    """
+    _describe(app)
     document = json.loads(app.get_openapi_json_schema())
     document.pop("servers", None)  # it is served wherever it is deployed
     # Powertools adds its own validation errors to every route that names no 422, and a body to every answer that

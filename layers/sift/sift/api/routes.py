@@ -75,6 +75,10 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
     def schema() -> Response[Any]:
         return Response(200, content_type="application/json", body=openapi.text(app))
 
+    @router.get("/docs", tags=["service"], include_in_schema=False)
+    def docs() -> Response[Any]:
+        return Response(200, content_type="text/html", body=openapi.page(app))
+
     @router.post(
         "/v1/jobs", tags=["jobs"], responses=openapi.answers(Job, 200, 202, 400, 401, 403, 409, 413, 422, 429, 503)
     )
