@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.e2e.service import ENDS, Service
+import gzip
+import json
+import time
+
+from tests.e2e.service import ENDS, PATIENCE_S, Service
 
 
 def _slow(site: str, visit: str, count: int) -> list[str]:
@@ -99,3 +103,23 @@ def test_the_list_has_the_newest_first(service: Service, site: str, visit: str) 
     assert all(job["status"] in ENDS for job in listed if job["id"] in made)
     done = service.call("GET /v1/jobs", query={"status": "done", "kind": "fetch"}).expect(200).json["jobs"]
     assert set(made) <= {job["id"] for job in done}
+
+
+def test_all_outcomes_in_one_file(service: Service, site: str, visit: str) -> None:
+    results = "GET /v1/jobs/{id}/results"
+    job_id = service.submit([f"{site}/slow?{visit}", f"{site}/no-such-page?{visit}"]).expect(202).json["id"]
+    early = service.call(results, id=job_id)
+    assert (early.status, early.code) == (409, "not_ended")
+    service.wait(job_id)
+    deadline = time.monotonic() + PATIENCE_S
+    while (answer := service.call(results, id=job_id)).status == 202:
+        assert int(answer.headers["retry-after"]) > 0
+        assert time.monotonic() < deadline, "the file is never written"
+        time.sleep(0.2)
+    found = service.follow(answer.expect(303).headers["location"]).expect(200)
+    # Whether the transport unpacked it on the way is its own affair.
+    lines = gzip.decompress(found.raw) if found.raw.startswith(b"\x1f\x8b") else found.raw
+    slots = [json.loads(line) for line in lines.splitlines()]
+    assert [(slot["index"], slot["status"]) for slot in slots] == [(0, "done"), (1, "failed")]
+    assert "content" in slots[0]
+    assert slots[1]["error"]["code"] == "http_error"
