@@ -80,6 +80,21 @@ def test_what_is_no_job_is_kept_whoever_gave_it_up(template: Template) -> None:
     assert [target(queue) for queue in kept] == ["ScheduleDeadLetterQueue"] * 3
 
 
+def test_webhooks_that_wait_ring_before_the_queue_can_hide_no_more(template: Template) -> None:
+    alarms = [alarm["Properties"] for alarm in resources(template, "AWS::CloudWatch::Alarm").values()]
+    (found,) = [alarm for alarm in alarms if alarm["MetricName"] == "ApproximateNumberOfMessagesNotVisible"]
+    assert [target(dimension["Value"]) for dimension in found["Dimensions"]] == ["NotifyQueue"]
+    assert found["Threshold"] < 120_000
+
+
+def test_an_event_that_can_not_even_be_a_dead_letter_rings(template: Template) -> None:
+    """Lambda says so in this metric alone: its record of an event is larger than the event."""
+    alarms = [alarm["Properties"] for alarm in resources(template, "AWS::CloudWatch::Alarm").values()]
+    (found,) = [alarm for alarm in alarms if alarm["MetricName"] == "DestinationDeliveryFailures"]
+    assert [target(dimension["Value"]) for dimension in found["Dimensions"]] == ["ScheduleFunction"]
+    assert (found["Threshold"], found["Statistic"], found["EvaluationPeriods"]) == (0, "Sum", 1)
+
+
 def test_the_rules_have_something_to_judge(template: Template) -> None:
     for kind in ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::IAM::Role", "AWS::Logs::LogGroup"):
         assert resources(template, kind), kind

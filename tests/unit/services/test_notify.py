@@ -19,7 +19,7 @@ from sift.services.webhook_secrets import WebhookSecrets
 from sift.services.work import Received
 from sift.webhooks import Delivery, sign
 from tests.unit.services.faults import Fault, at
-from tests.unit.services.world import ANN, HOUR, World, urls
+from tests.unit.services.world import ANN, BOB, HOUR, World, urls
 
 URL = "https://hooks.example.com/sift?token=t0ken"
 NOT_THERE = TargetFailed("http_error", "It answered 404.", "Check the URL.", status=404)
@@ -459,3 +459,97 @@ def test_waits_grow_and_heed_the_receiver() -> None:
     assert post_wait(1, 120, 0.5) == 120
     assert post_wait(1, 10**6, 0.5) == MOST_WAIT, "a receiver can't put it off for ever"
     assert post_wait(3, None, 0.0) < post_wait(3, None, 1.0)
+
+
+@awaited
+async def test_a_long_outage_of_the_table_does_not_use_up_the_receives(
+    hooked: Hooked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After 1,000 of them the queue itself would move the notice, and its job would not say so."""
+    world = hooked.world
+    await world.submit(1, webhook=webhook())
+    await world.drain()
+    over = world.clock.now + 12 * HOUR
+
+    async def away(caller: str) -> Any:
+        if world.clock.now < over:
+            raise Unavailable("get_secrets")
+        return await get_secrets(caller)
+
+    get_secrets = world.store.get_secrets
+    monkeypatch.setattr(world.store, "get_secrets", away)
+    (message,) = world.notices.waiting.values()
+    await hooked.post_on()
+    assert message.receives < 100
+    assert len(hooked.receiver.posts) == 1
+
+
+@awaited
+async def test_targets_that_were_all_taken_at_once_read_as_delivered(hooked: Hooked) -> None:
+    world = hooked.world
+    job = await world.submit(25, webhook=webhook("target.done"))
+    await world.drain()
+    while world.notices.waiting:
+        assert await hooked.post() == []
+    assert hooked.delivery(job.meta.job_id) == Delivery("delivered", 204)
+
+
+@awaited
+async def test_a_receiver_that_is_away_is_not_asked_for_each_notice(hooked: Hooked) -> None:
+    """Posts that wait for a time-out hold the places of the posts of others."""
+    world = hooked.world
+    hooked.receiver.answers = [TargetFailed("timeout", "late")]
+    job = await world.submit(100, webhook=webhook("target.done"))
+    await world.drain()
+    began = world.clock.now
+    while await world.notices.visible():
+        await hooked.post()
+    assert len(hooked.receiver.posts) == 10, "one batch"
+    assert hooked.delivery(job.meta.job_id) == Delivery("retrying", None, "timeout")
+    await hooked.post_on()
+    assert world.clock.now - began <= GIVE_UP_MS
+    assert len(hooked.dead.buried) == 100, "each is given up all the same, and only after a last try"
+    assert len({headers["webhook-id"] for _, headers, _ in hooked.receiver.posts}) == 100
+    assert len(hooked.receiver.posts) < 1_500
+
+
+@awaited
+async def test_what_waits_for_a_receiver_gets_there_when_it_is_back(hooked: Hooked) -> None:
+    world = hooked.world
+    hooked.receiver.answers = [*[Answer(503)] * 15, Answer(200)]
+    await world.submit(40, webhook=webhook("target.done"))
+    await world.drain()
+    await hooked.post_on(hours=1)
+    assert not hooked.dead.buried
+    assert len(hooked.receiver.posts) == 55
+
+
+@awaited
+async def test_a_receiver_that_is_away_puts_off_no_other_ones(hooked: Hooked) -> None:
+    world = hooked.world
+    await WebhookSecrets(world.store, world.clock).renew("acme", "bob")
+    hooked.receiver.answers = [Answer(503), Answer(200)]
+    first = await world.submit(1, webhook=webhook())
+    await world.drain()
+    await hooked.post()
+    other = await world.submit(1, webhook=webhook(url="https://other.example.com/"), fresh=True)
+    bobs = await world.submit(1, webhook=webhook(), who=BOB)
+    await world.drain()
+    await hooked.post()
+    states = {job.meta.job_id: hooked.delivery(job.meta.job_id) for job in (first, other, bobs)}
+    assert [found and found.state for found in states.values()] == ["retrying", "delivered", "delivered"]
+
+
+@awaited
+async def test_a_notice_that_nobody_could_foresee_to_fail_costs_no_target(
+    hooked: Hooked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = hooked.world
+    job = await world.submit(1, webhook=webhook("job.started", "target.done"))
+
+    async def refused(messages: Any) -> int:
+        raise PermissionError("no such queue, or not allowed")
+
+    monkeypatch.setattr(world.notices, "send", refused)
+    await world.drain()
+    world.check(job.meta.job_id, ["done"])

@@ -64,9 +64,12 @@ class Resolver(Protocol):
 
 
 class SystemResolver:
-    """The operating system's resolver, on threads of its own (a slow name must not starve the loop's other work)."""
+    """The operating system's resolver, on threads of its own (a slow name must not starve the loop's other work).
 
-    def __init__(self, threads: int = 8) -> None:
+    A look-up can't be ended, so one that was given up still holds its thread: `threads` is some batches of ten.
+    """
+
+    def __init__(self, threads: int = 32) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:

@@ -72,3 +72,5 @@ class Notices:
             await self._queue.send([notice])
         except Unavailable as error:
             _log.warning("a notice is not sent: %s", error.detail, extra={"event": notice.event})
+        except Exception as error:  # noqa: BLE001 - a queue that is gone or closed to us must not cost a target its outcome
+            _log.error("a notice is not sent", exc_info=error, extra={"event": notice.event})

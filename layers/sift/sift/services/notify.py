@@ -17,7 +17,7 @@ from sift.jobs import Meta
 from sift.messages import NotAMessage
 from sift.notices import Notice, decode
 from sift.queue.ports import DeadLetters, Queue
-from sift.services.work import LATER_VERSION_SECONDS, REPEAT_SECONDS, Received
+from sift.services.work import LATER_VERSION_SECONDS, Received
 from sift.store.ports import Store
 from sift.webhooks import JOB_ENDED, Delivery, signed_headers
 
@@ -30,6 +30,11 @@ GIVE_UP_MS = 24 * 3_600_000
 #: The first wait and the longest one, in seconds; each is twice the one before.
 FIRST_WAIT = 5.0
 MOST_WAIT = 3_600.0
+
+#: After a post that failed, others of the same caller to the same address are put off for so long at most (s).
+REST_SECONDS = 60.0
+#: A process remembers this many of such addresses.
+MOST_RESTING = 1_000
 
 GONE_STATUS = 410
 
@@ -78,6 +83,9 @@ class Notifier:
         self._poster = poster
         self._clock = clock
         self._random = random_source or random.Random()  # noqa: S311 (spreads load)
+        #: Until when (ms) which addresses of which callers are left alone. Each process finds that out by itself: a
+        #: write for each failed post would cost more than a few posts.
+        self._resting: dict[tuple[str, str], float] = {}
 
     async def run_batch(self, batch: Sequence[Received], seconds_left: Callable[[], float]) -> list[str]:
         """Work on all at once; returns the ids of the messages that are to stay on the queue."""
@@ -101,7 +109,8 @@ class Notifier:
             acknowledged = await self._work(received, notice, seconds_left)
         except Unavailable as error:
             _log.warning("a notice goes back on the queue: %s", error.detail)
-            return await self._put_back(received, REPEAT_SECONDS * (1 + self._random.random()))
+            # Ever longer: after 1,000 receives the queue would move it, and its job would not say so.
+            return await self._put_back(received, post_wait(received.receives, None, self._random.random()))
         except DataUnreadable as error:
             _log.error("a notice waits for a later version of sift: %s", error.detail)
             return await self._put_back(received, LATER_VERSION_SECONDS)
@@ -122,21 +131,45 @@ class Notifier:
         known = (await self._store.get_deliveries([notice.job_id])).get(notice.job_id)
         if known is not None and known.status == GONE_STATUS:
             return True  # the receiver does not want to hear of this job any more
+        address = (meta.caller, webhook["url"])
+        if await self._put_off(received, notice, address):
+            return False
         delivery, retry_after = await self._post(notice, meta, webhook)
         if delivery.state == "delivered":
             metrics.add(metrics.WEBHOOK_POSTS, label="delivered")
-            if notice.event == JOB_ENDED or received.receives > 1:
+            self._resting.pop(address, None)
+            if notice.event == JOB_ENDED or received.receives > 1 or known is None:
                 await self._note(meta, known, delivery)
             return True
         _log.warning("a webhook was not taken", extra={"code": delivery.error, "status": delivery.status})
         wait = post_wait(received.receives, retry_after, self._random.random())
-        over = self._clock.now_ms() + wait * 1000 - notice.at > GIVE_UP_MS
-        if delivery.state == "failed" or over:
+        if delivery.state == "failed" or self._is_last(notice, wait):
             return await self._give_up(received, meta, known, Delivery("failed", delivery.status, delivery.error))
         metrics.add(metrics.WEBHOOK_POSTS, label="retried")
+        self._rest(address, min(wait, REST_SECONDS))
         await self._note(meta, known, delivery)
         await self._queue.set_visibility(received.receipt, math.ceil(wait))
         return False
+
+    def _is_last(self, notice: Notice, wait: float) -> bool:
+        """Whether after so many seconds it is too late for another try."""
+        return self._clock.now_ms() + wait * 1000 - notice.at > GIVE_UP_MS
+
+    async def _put_off(self, received: Received, notice: Notice, address: tuple[str, str]) -> bool:
+        """Leave a receiver alone that has just failed, unless this is the notice's last chance: a job may have
+        thousands of them, and each post to a receiver that hangs holds a place that the posts of others wait for."""
+        wait = post_wait(received.receives, None, self._random.random())
+        if self._clock.now_ms() >= self._resting.get(address, 0) or self._is_last(notice, wait):
+            return False
+        await self._queue.set_visibility(received.receipt, math.ceil(wait))
+        return True
+
+    def _rest(self, address: tuple[str, str], seconds: float) -> None:
+        now = self._clock.now_ms()
+        if len(self._resting) >= MOST_RESTING:
+            self._resting = {known: until for known, until in self._resting.items() if until > now}
+        if len(self._resting) < MOST_RESTING:
+            self._resting[address] = now + seconds * 1000
 
     async def _post(self, notice: Notice, meta: Meta, webhook: Mapping[str, Any]) -> tuple[Delivery, float | None]:
         """What came of one post, and when the receiver wants the next: `failed` where another one is of no use."""
