@@ -7,7 +7,7 @@ import dataclasses
 
 import pytest
 
-from sift.errors import Conflict, Forbidden, NotFound, TargetBusy
+from sift.errors import Conflict, DataUnreadable, Forbidden, NotFound, TargetBusy
 from sift.jobs import MAX_CLAIMS, Flight, Status
 from sift.model_requests import INLINE_BODY_BYTES
 from sift.services.submit import Submitted
@@ -269,6 +269,27 @@ def test_a_store_that_fails_after_the_answer_hands_the_lease_back(world: World) 
         await world.answer()
         assert world.state(job).flight[0].claims == 0
         await world.run_on(2)
+        world.check(job.meta.job_id, ["done"])
+        assert world.gateway.prompts == ["one"]
+
+    asyncio.run(story())
+
+
+def test_a_job_that_a_later_version_wrote_costs_no_request(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deployment is under way: the newer code goes on with it."""
+
+    async def story() -> None:
+        async def later(_: str) -> None:
+            raise DataUnreadable("The item has version 2.")
+
+        job = await world.ask("one")
+        with monkeypatch.context() as patch:
+            patch.setattr(world.store, "get_meta", later)
+            assert len(await world.answer()) == 1
+        assert not world.store.outcomes
+        await world.run_on()
         world.check(job.meta.job_id, ["done"])
         assert world.gateway.prompts == ["one"]
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sift.blobs.ports import Blobs
 from sift.clock import Clock, rfc3339
-from sift.errors import TargetBusy, TargetCut, TargetFailed, Unavailable
+from sift.errors import DataUnreadable, TargetBusy, TargetCut, TargetFailed, Unavailable
 from sift.identity import Identity
 from sift.jobs import ACTIVE, SEGMENT, Meta, State
 from sift.messages import RequestMessage
@@ -56,7 +56,7 @@ class InferenceRunner:
             raise gone
         try:
             return await self._run(claimed, message, seconds)
-        except (TargetBusy, TargetCut, TargetFailed, Stopped, Unavailable):
+        except (TargetBusy, TargetCut, TargetFailed, Stopped, Unavailable, DataUnreadable):
             raise
         except Exception as error:
             # A fault of ours must not cost the request its outcome, nor its batch-mates theirs.
