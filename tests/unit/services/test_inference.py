@@ -125,6 +125,21 @@ def test_what_would_go_over_the_budget_is_not_kept(world: World) -> None:
     asyncio.run(story())
 
 
+def test_nothing_is_asked_for_when_the_budget_is_used_up(world: World) -> None:
+    """Whatever the model said, it could not be kept."""
+
+    async def story() -> None:
+        world.gateway.answers["one"] = [response(b"x" * 1_000_000)]
+        job = await world.ask("one", "two", window=1)
+        await world.answer()
+        await world.answer()
+        world.check(job.meta.job_id, ["done", "failed"])
+        assert error(world, job, 1)["code"] == "over_budget"
+        assert world.gateway.prompts == ["one"]
+
+    asyncio.run(story())
+
+
 def test_a_request_costs_four_writes_at_most(world: World) -> None:
     """Claim, outcome and finish; releases and the end are shared by many."""
 

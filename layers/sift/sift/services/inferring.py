@@ -78,6 +78,7 @@ class InferenceRunner:
             raise Stopped
         if (reason := refuse_model(Identity.from_snapshot(meta.identity), message.model)) is not None:
             raise TargetFailed("model_not_allowed", reason, "Use another model; an operator decides which.")
+        check_budget(claimed.state, 1)  # an answer that can't be kept is not to be paid for
         request = UpstreamRequest(
             path=message.path,
             body=await self._body(message),
