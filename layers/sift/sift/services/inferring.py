@@ -6,7 +6,7 @@ import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from sift.blobs.ports import Blobs
 from sift.clock import Clock, rfc3339
@@ -22,6 +22,10 @@ from sift.upstream import UpstreamRequest, UpstreamResponse
 
 #: How often the job of a request in flight is looked at, in seconds: a pause or a cancel is felt within two.
 POLL_SECONDS = 1.5
+#: An answer that the bucket did not take is tried again after so many seconds, while there are as many left as a try
+#: may take in which AWS does not answer.
+KEEP_SECONDS = 5.0
+STORE_SECONDS = 40.0
 #: What of the submitter the gateway is told.
 _TOLD = ("tenant", "actor", "subject", "application")
 
@@ -105,16 +109,29 @@ class InferenceRunner:
 
     async def _ask(self, claimed: Claimed, request: UpstreamRequest, seconds: float, arrived: asyncio.Event) -> Outcome:
         """Send it and keep the answer. Once that has arrived whole, nothing gives it up any more."""
-        about = {"started_at": rfc3339(self._clock.now_ms()), "attempts": claimed.attempts}
+        began = self._clock.now_ms()
+        about = {"started_at": rfc3339(began), "attempts": claimed.attempts}
         try:
             async with self._upstream.send(request, seconds) as response:
                 arrived.set()
                 check_budget(claimed.state, response.size)
-                now = self._clock.now_ms()
-                return await keep_response(self._blobs, claimed.message, claimed.lease, response, about, now)
+                return await self._keep(claimed, response, about, began + round(seconds * 1000))
         except TargetFailed as error:
             error.meta = {**about, **error.meta}
             raise
+
+    async def _keep(self, claimed: Claimed, response: UpstreamResponse, about: dict[str, Any], until: int) -> Outcome:
+        """The outcome of an answer, which waits on disk for a bucket that is away: another one is paid for again."""
+        now = self._clock.now_ms()
+        while True:
+            try:
+                return await keep_response(self._blobs, claimed.message, claimed.lease, response, about, now)
+            except Unavailable as error:
+                if self._clock.now_ms() + (KEEP_SECONDS + STORE_SECONDS) * 1000 > until:
+                    raise
+                _log.warning("an answer waits to be stored: %s", error.detail)
+            await self._clock.sleep(KEEP_SECONDS)
+            response.file.seek(0)
 
     async def _attend(self, claimed: Claimed, asking: asyncio.Task[Outcome], arrived: asyncio.Event) -> Outcome:
         """What comes of asking, which ends when its job does not go on."""
