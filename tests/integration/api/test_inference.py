@@ -183,9 +183,7 @@ def _keys(stage: Stage, job_id: str) -> list[str]:
     return [found["Key"] for found in listed.get("Contents", ())]
 
 
-def test_bodies_nested_ever_deeper_are_refused_and_break_nothing(
-    stage: Stage, gateway: StubGateway, key: str
-) -> None:
+def test_bodies_nested_ever_deeper_are_refused_and_break_nothing(stage: Stage, gateway: StubGateway, key: str) -> None:
     """As deep as can be read is deeper than what else is done with a body gets."""
     for depth in (*range(100, 1_000, 100), *range(850, 1_010, 3), 5_000, 100_000):
         body = '{"x":' * depth + "1" + "}" * depth

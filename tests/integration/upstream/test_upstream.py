@@ -376,9 +376,7 @@ def test_a_full_disk_is_no_fault_of_the_gateway(
         send(make_upstream(stub.url()), make_request(body=json.dumps({"stub": order}).encode()))
 
 
-def test_a_disk_that_takes_a_part_at_a_time(
-    stub: StubGateway, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_takes_a_part_at_a_time(stub: StubGateway, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = FileIO.write
     make = tempfile.TemporaryFile
 

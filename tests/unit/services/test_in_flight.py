@@ -311,9 +311,7 @@ def test_a_store_that_fails_after_the_answer_hands_the_lease_back(world: World) 
     asyncio.run(story())
 
 
-def test_a_job_that_a_later_version_wrote_costs_no_request(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_a_later_version_wrote_costs_no_request(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deployment is under way: the newer code goes on with it."""
 
     async def story() -> None:
