@@ -195,6 +195,31 @@ def test_an_answer_that_is_cut_off_is_tried_again_and_counted(world: World) -> N
     asyncio.run(story())
 
 
+def test_requests_that_were_cut_off_are_asked_again_side_by_side(world: World) -> None:
+    """A gateway that restarts cuts off all that it has: one after the other, they would not fit into a worker's time."""
+
+    async def story() -> None:
+        prompts = [str(number) for number in range(10)]
+        for prompt in prompts:
+            world.gateway.answers[prompt] = [TargetCut("It broke off."), response()]
+        job = await world.ask(*prompts)
+        await world.answer()
+        world.clock.now += 60_000
+
+        async def until_all_are_asked() -> None:
+            for _ in range(1_000):
+                if len(world.gateway.asked) == 2 * len(prompts):
+                    return
+                await asyncio.sleep(0)
+            raise AssertionError("they wait for each other")
+
+        world.gateway.during = dict.fromkeys(prompts, until_all_are_asked)
+        assert await world.answer() == []
+        world.check(job.meta.job_id, ["done"] * 10)
+
+    asyncio.run(story())
+
+
 def test_a_request_that_takes_too_long(world: World) -> None:
     async def story() -> None:
         world.gateway.answers["one"] = [STALLED]

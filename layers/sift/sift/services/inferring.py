@@ -41,6 +41,8 @@ class Upstream(Protocol):
 class InferenceRunner:
     """The runner of inference jobs. `seconds`: the most that one request may take, inside the function's timeout."""
 
+    isolates = False
+
     def __init__(self, upstream: Upstream, store: Store, blobs: Blobs, clock: Clock, seconds: float) -> None:
         self._upstream = upstream
         self._store = store
