@@ -196,7 +196,7 @@ def test_an_answer_that_is_cut_off_is_tried_again_and_counted(world: World) -> N
 
 
 def test_requests_that_were_cut_off_are_asked_again_side_by_side(world: World) -> None:
-    """A gateway that restarts cuts off all that it has: one after the other, they would not fit into a worker's time."""
+    """A gateway that restarts cuts off all that it has: one after the other, they would not fit in a worker's time."""
 
     async def story() -> None:
         prompts = [str(number) for number in range(10)]

@@ -68,8 +68,8 @@ class Stopped(Exception):
 
 
 class Runner(Protocol):
-    """Does what the targets of one kind ask for. `seconds` is the most that one of them may take; `isolates`: whether one
-    that may have crashed its worker runs alone."""
+    """Does what the targets of one kind ask for. `seconds` is the most that one of them may take; `isolates` says
+    whether one that may have crashed its worker runs alone."""
 
     @property
     def seconds(self) -> float: ...
