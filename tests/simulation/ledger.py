@@ -174,6 +174,9 @@ class Ledger:
                 first = min(visit.ended or 0 for visit in busy)  # one that began earlier may have frozen
                 if kind == "busy" and (mine is None or (mine.ended or 0) - first < 500):
                     broken("busy", f"{target} is given up within 10 minutes")
+            case "over_budget" if mine is None and url.startswith("/"):  # a request is not sent in vain
+                if old.bytes < old.budget:
+                    broken("budget", f"{target} is not sent, and {old.bytes} bytes of {old.budget} are stored")
             case "over_budget":
                 if result != "Content" or mine is None or old.bytes + mine.size <= old.budget:
                     broken("budget", f"{target}: {old.bytes} bytes of {old.budget} are stored, its fetch was {mine}")

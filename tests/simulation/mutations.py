@@ -149,6 +149,8 @@ MUTATIONS = (
     _one("request aborted late", INFERRING, "POLL_SECONDS = 1.5", "POLL_SECONDS = 15"),
     _one("request of another lease goes on", INFERRING, "entry is not None and entry.until == claimed.lease", "True"),
     _one("answer that has arrived thrown away", INFERRING, "if not arrived.is_set() and not asking", "if not asking"),
+    _one("answer stored from its end on", INFERRING, "            response.file.seek(0)\n", ""),
+    _one("answer waits for the bucket for ever", INFERRING, "                    raise\n                _log", "                    pass\n                _log"),
     _one("aborted, and the lease kept", WORK, "return await self._stop(claimed)\n        except Unavail", "return True\n        except Unavail"),
     _one("less than its time is final", WORK, "seconds < batch.whole_s - LATE_SECONDS", "False"),
     _one("fault of ours charged", WORK, "            await self._hand_back(claimed, quiet_since(self._clock.now_ms()))  #", "            #"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import dataclasses
+import io
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -160,7 +161,9 @@ class Process:
         fault = world.draw_fault(name)
         if fault is not None:
             self.invocation.faulty = True
-        effect = Effect(self, name, method, args, kwargs, self.invocation, self.reading)
+        # What a file held when it was sent is what arrives, however late and often.
+        sent = tuple(io.BytesIO(given.read()) if isinstance(given, io.BytesIO) else given for given in args)
+        effect = Effect(self, name, method, sent, kwargs, self.invocation, self.reading)
         answer = await self._meet(fault, effect)
         if name == "store.claim":
             HOLDING.set(args[:3])
@@ -226,6 +229,9 @@ class Effect:
         return self.name.split(".", 1)[1].startswith(READS)
 
     async def take(self, remark: str = "", *, repeated: bool = False) -> Any:
+        for given in self.args:
+            if isinstance(given, io.BytesIO):
+                given.seek(0)
         answer = await self.process.world.step(self, remark)
         return dataclasses.replace(answer, repeated=repeated) if isinstance(answer, Changed) else answer
 

@@ -80,7 +80,9 @@ def _encode(message: Message, work: Mapping[str, Any]) -> str:
         body["id"] = message.label
     if message.attempts:
         body["attempts"] = message.attempts
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+    # Characters of any JSON text that SQS refuses, and with them whatever else is in the same batch.
+    return text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
 
 
 def decode(body: str) -> Message:

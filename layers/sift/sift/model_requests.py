@@ -10,6 +10,7 @@ from typing import Any
 
 from sift.errors import Forbidden, Invalid, TooLarge
 from sift.identity import Identity
+from sift.nesting import MAX_LEVELS, is_deep
 from sift.store.ports import RequestSpec
 
 #: A body in bytes, as the compact JSON that is sent.
@@ -67,6 +68,9 @@ def read_request(
         )  # fmt: skip
     if not body:
         raise _invalid(index, "body", "is empty", "Send the JSON object that the gateway is to get.")
+    if any(name.casefold() == "model" != name for name in body):
+        # A gateway that reads names in any case (Go's JSON does) would take the last of them for its model.
+        raise _invalid(index, "body", "has a member that differs from `model` in case only", "Call it `model`.")
     named = body.get("model")
     if named is not None and not isinstance(named, str):
         raise _invalid(index, "body.model", "is no text", "Send the name of one model.")
@@ -77,11 +81,13 @@ def read_request(
         raise _invalid(
             index, "model", f"is not 1 to {MAX_MODEL_CHARS} printable characters without spaces", "Name one model."
         )
+    if is_deep(body):
+        raise _invalid(index, "body", f"has more than {MAX_LEVELS} levels", "Nest it less deeply.")
     try:
         whole = body if chosen is None else {**body, "model": chosen}
         text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         size = len(text.encode())
-    except (ValueError, RecursionError):  # half of a surrogate pair, a number beyond a double, nested without end
+    except ValueError:  # half of a surrogate pair, a number beyond a double
         raise _invalid(index, "body", "can't be sent as JSON in UTF-8", "Send what any JSON reader takes.") from None
     if size > MAX_BODY_BYTES:
         raise TooLarge(

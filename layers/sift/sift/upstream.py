@@ -91,7 +91,8 @@ class Upstream:
     @asynccontextmanager
     async def _send(self, request: UpstreamRequest, seconds: float) -> AsyncIterator[UpstreamResponse]:
         url = self._address(request.path)
-        with tempfile.TemporaryFile(dir=self._folder) as file:
+        # Unbuffered: what a buffer still holds would be written, or not, when nobody looks any more.
+        with tempfile.TemporaryFile(dir=self._folder, buffering=0) as file:
             try:
                 async with asyncio.timeout(seconds):
                     response = await self._exchange(url, request, seconds, file)
@@ -183,8 +184,10 @@ def _as_it_is(part: bytes) -> Iterable[bytes]:
 
 
 def _write(file: IO[bytes], piece: bytes) -> None:
+    rest = memoryview(piece)
     try:
-        file.write(piece)
+        while rest:
+            rest = rest[file.write(rest) :]  # a disk may take a part of it
     except OSError as error:  # not the network's: whoever catches those must not take it for one
         raise Unavailable("the disk did not take a response") from error
 

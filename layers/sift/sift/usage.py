@@ -18,6 +18,7 @@ VALUE_BYTES = 8 * 1024
 #: What is looked at in one long document before it is given up: a second or two of a processor.
 MAX_TOKENS = 2_000_000
 MAX_COUNTS = 64
+MAX_NAME_CHARS = 100
 
 _LINES = re.compile(r"\s*(text/event-stream|application/x-ndjson|application/jsonl)\s*(;|$)", re.IGNORECASE)
 _JSON = re.compile(r"\s*[\w.-]+/(?:[\w.-]+\+)?json\s*(;|$)", re.IGNORECASE)
@@ -82,7 +83,9 @@ class Usage:
         """A document is over; what it says wins over what earlier ones of the stream said."""
         assert self._document is not None
         document, self._document = self._document, _Document()
-        self._counts.update(document.end())
+        for name, count in document.end().items():
+            if name in self._counts or len(self._counts) < MAX_COUNTS:
+                self._counts[name] = count
 
 
 class _Document:
@@ -239,8 +242,15 @@ def _clean(value: Mapping[str, Any], *, nested: bool = True) -> dict[str, Any]:
     """The whole numbers of an object, and of the objects in it."""
     kept: dict[str, Any] = {}
     for name, count in list(value.items())[:MAX_COUNTS]:
+        if not _is_name(name):
+            continue
         if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**53:
             kept[name] = count
         elif isinstance(count, dict) and nested and (inner := _clean(count, nested=False)):
             kept[name] = inner
     return kept
+
+
+def _is_name(text: str) -> bool:
+    """Whether it can be stored and shown as it is: half of a surrogate pair can't be."""
+    return 0 < len(text) <= MAX_NAME_CHARS and text.isascii() and text.isprintable()

@@ -14,6 +14,7 @@ from sift.blobs.ports import job_prefix
 from sift.clock import SystemClock
 from sift.identity import Identity
 from sift.model_requests import INLINE_BODY_BYTES, MAX_BODY_BYTES
+from sift.nesting import MAX_LEVELS
 from sift.services.control import Controller
 from sift.services.read import Reader
 from tests.integration.api.stage import Reply, Stage, context
@@ -180,3 +181,14 @@ def _keys(stage: Stage, job_id: str) -> list[str]:
     bucket = stage.environ["BUCKET_NAME"]
     listed = stage.deployment.client("s3").list_objects_v2(Bucket=bucket, Prefix=job_prefix(job_id))
     return [found["Key"] for found in listed.get("Contents", ())]
+
+
+def test_bodies_nested_ever_deeper_are_refused_and_break_nothing(stage: Stage, gateway: StubGateway, key: str) -> None:
+    """As deep as can be read is deeper than what else is done with a body gets."""
+    for depth in (*range(100, 1_000, 100), *range(850, 1_010, 3), 5_000, 100_000):
+        body = '{"x":' * depth + "1" + "}" * depth
+        reply = stage.request("POST", "/v1/jobs", f'{{"requests": [{{"path": "{PATH}", "body": {body}}}]}}', key=key)
+        assert reply.status in {202, 400, 422}, (depth, reply.raw)
+        if reply.status == 202:
+            assert stage.request("POST", f"/v1/jobs/{reply.json['id']}/cancel", key=key).status == 200
+            assert depth < MAX_LEVELS

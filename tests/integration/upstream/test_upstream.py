@@ -9,11 +9,13 @@ import logging
 import os
 import socket
 import ssl
+import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import pytest
 
@@ -359,13 +361,36 @@ def test_a_file_is_gone_whatever_is_done_with_the_response(stub: StubGateway, fo
     assert caught.value.args[0].closed
 
 
-def test_a_full_disk_is_no_fault_of_the_gateway(stub: StubGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("order", [{}, {"size": 1_000_000}], ids=["small", "large"])
+def test_a_full_disk_is_no_fault_of_the_gateway(
+    stub: StubGateway, monkeypatch: pytest.MonkeyPatch, order: dict[str, Any]
+) -> None:
     if not os.path.exists("/dev/full"):
         pytest.skip("this system has no /dev/full")
-    with open("/dev/full", "wb", buffering=0) as full:
-        monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: full)
-        with pytest.raises(Unavailable):
-            send(make_upstream(stub.url()), make_request())
+
+    def open_full(mode: str = "w+b", buffering: int = -1, **_: Any) -> IO[Any]:
+        return open("/dev/full", mode, buffering)
+
+    monkeypatch.setattr("tempfile.TemporaryFile", open_full)
+    with pytest.raises(Unavailable):
+        send(make_upstream(stub.url()), make_request(body=json.dumps({"stub": order}).encode()))
+
+
+def test_a_disk_that_takes_a_part_at_a_time(stub: StubGateway, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = FileIO.write
+    make = tempfile.TemporaryFile
+
+    class Slow(FileIO):
+        def write(self, data: Any) -> int:
+            return write(self, memoryview(data)[:1_000])
+
+    def open_slow(**arguments: Any) -> IO[Any]:
+        with make(**arguments) as file:
+            return cast("IO[Any]", Slow(os.dup(file.fileno()), "w+b"))
+
+    monkeypatch.setattr("tempfile.TemporaryFile", open_slow)
+    response, body = ask(stub, folder, {"size": 500_000})
+    assert (len(body), response.usage) == (500_000, {"prompt_eval_count": 7, "eval_count": 9})
 
 
 def test_tls_is_verified(folder: Path, tmp_path: Path) -> None:

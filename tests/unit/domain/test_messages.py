@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sift.errors import DataUnreadable
@@ -60,6 +61,18 @@ json_values = st.recursive(
 
 @given(messages | requests)
 def test_a_message_comes_back_as_it_went(message: Message) -> None:
+    assert decode(message.encode()) == message
+
+
+#: What SQS takes in a body (SendMessage, parameter MessageBody).
+SQS = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
+
+
+@given(messages | requests)
+@example(TargetMessage(JOB, 0, "https://example.com/\uffff", {}, "\x00\ufffe"))
+@example(RequestMessage(JOB, 0, "/v1/x", None, '{"prompt":"\ufffe\uffff\U0001fffe"}'))
+def test_a_queue_takes_every_message(message: Message) -> None:
+    assert SQS.fullmatch(message.encode())
     assert decode(message.encode()) == message
 
 

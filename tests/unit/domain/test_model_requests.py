@@ -10,6 +10,7 @@ import pytest
 from sift.errors import Invalid, RequestRefused, TooLarge
 from sift.identity import Identity
 from sift.model_requests import MAX_BODY_BYTES, is_open, is_path, read_paths, read_request, refuse_model
+from sift.nesting import MAX_LEVELS
 
 BODY = {"prompt": "one"}
 
@@ -83,6 +84,9 @@ def test_the_model_of_the_body_is_the_model() -> None:
         ("a b", BODY, "model"),
         ("x" * 201, BODY, "model"),
         ("a\n", BODY, "model"),
+        # some gateways read the names of members in any case, and take the last
+        (None, {"model": "a", "Model": "b"}, "body"),
+        ("a", {"prompt": "one", "MODEL": "b"}, "body"),
         (None, {"x": "\ud800"}, "body"),
         (None, {"x": float("inf")}, "body"),
         (None, {"x": float("nan")}, "body"),
@@ -103,6 +107,18 @@ def test_a_body_nested_without_end() -> None:
         read_request(0, "/v1/x", None, deep)
     while deep:  # not all at once, which is too deep for the interpreter too
         deep = deep["x"]
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"x":', "}")])
+def test_how_deep_a_body_may_be(opening: str, closing: str) -> None:
+    def nested(depth: int) -> str:
+        return '{"x":' + opening * (depth - 1) + "1" + closing * (depth - 1) + "}"
+
+    deepest = nested(MAX_LEVELS)
+    assert read_request(0, "/v1/x", None, json.loads(deepest)).body == deepest
+    with pytest.raises(Invalid) as caught:
+        read_request(0, "/v1/x", None, json.loads(nested(MAX_LEVELS + 1)))
+    assert caught.value.extra["fields"][0]["field"] == "requests.0.body"
 
 
 def test_a_body_of_the_limit_and_one_byte_more() -> None:

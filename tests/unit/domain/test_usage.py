@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sift.usage import MAX_TOKENS, WHOLE_BYTES, Usage
+from sift.usage import MAX_COUNTS, MAX_TOKENS, WHOLE_BYTES, Usage
 
 CHAT = {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21, "prompt_tokens_details": {"cached_tokens": 4}}
 
@@ -98,6 +98,20 @@ def test_a_long_document_says_what_a_short_one_does(document: dict[str, Any], pi
     body = json.dumps(document, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     # Blanks between the first brace and what follows make it long, and change nothing.
     assert read(b"{" + b" " * WHOLE_BYTES + body[1:], piece=piece) == read(body)
+
+
+@pytest.mark.parametrize("name", ["\\ud800", "\\u0000", "", "n" * 101, "\\u00fc"])
+def test_a_name_that_is_no_name_of_a_count_is_left_out(name: str) -> None:
+    """Half of a surrogate pair above all, which could not be stored: an answer that can't be is asked for again."""
+    body = f'{{"usage": {{"{name}": 1, "total_tokens": 2, "details": {{"{name}": 3, "n": 4}}}}}}'.encode()
+    assert read(body) == {"total_tokens": 2, "details": {"n": 4}}
+
+
+def test_a_stream_does_not_pile_counts_up() -> None:
+    events = [{"usage": {f"n{number}": number, "total_tokens": number}} for number in range(10 * MAX_COUNTS)]
+    found = read(stream(*events), SSE)
+    assert len(found) == MAX_COUNTS
+    assert found["total_tokens"] == 10 * MAX_COUNTS - 1
 
 
 def test_a_document_of_brackets_is_given_up() -> None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import random
 
 import pytest
 
-from sift.errors import Conflict, Forbidden, NotFound, TargetBusy
+from sift.errors import Conflict, DataUnreadable, Forbidden, NotFound, TargetBusy
 from sift.jobs import MAX_CLAIMS, Flight, Status
 from sift.model_requests import INLINE_BODY_BYTES
 from sift.services.submit import Submitted
 from sift.store.ports import Outcome
 from tests.unit.services.fake_gateway import STALLED, response
 from tests.unit.services.faults import Fault, Killed, at
-from tests.unit.services.world import ANN, HOUR, LEASE_SECONDS, MINUTE, World
+from tests.unit.services.world import ANN, HOUR, LEASE_SECONDS, MINUTE, REQUEST_SECONDS, World
 
 LARGE = "x" * (INLINE_BODY_BYTES + 1)
 
@@ -262,6 +263,41 @@ def test_a_request_that_kills_every_worker_is_given_up(world: World) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("fault", [Fault.REQUEST_LOST, Fault.ANSWER_LOST])
+@pytest.mark.parametrize("size", [40_000, 300_000])
+def test_an_answer_waits_for_a_bucket_that_is_away(world: World, size: int, fault: Fault) -> None:
+    """It is on disk; asking for it again would be paid for again."""
+
+    async def story() -> None:
+        noise = random.Random(1).randbytes(size)
+        world.gateway.answers["one"] = [response(noise)]
+        world.restart(at("blobs.put_file", fault, 5))
+        job = await world.ask("one")
+        assert await world.answer() == []
+        world.check(job.meta.job_id, ["done"])
+        assert world.gateway.prompts == ["one"]
+        assert world.blobs.blobs[world.store.outcomes[job.meta.job_id, 0].blob or ""][0] == noise
+
+    asyncio.run(story())
+
+
+def test_an_answer_does_not_wait_for_longer_than_its_worker_has(world: World) -> None:
+    async def story() -> None:
+        world.gateway.answers["one"] = [response(random.Random(1).randbytes(40_000))]
+        world.restart(at("blobs.put_file", Fault.REQUEST_LOST, 1_000))
+        job = await world.ask("one")
+        before = world.clock.now
+        assert len(await world.answer()) == 1
+        assert world.clock.now - before <= REQUEST_SECONDS * 1000
+        assert world.state(job).flight[0].claims == 0
+        world.restart()
+        await world.run_on(2)
+        world.check(job.meta.job_id, ["done"])
+        assert world.gateway.prompts == ["one", "one"]
+
+    asyncio.run(story())
+
+
 def test_a_store_that_fails_after_the_answer_hands_the_lease_back(world: World) -> None:
     async def story() -> None:
         job = await world.ask("one")
@@ -269,6 +305,25 @@ def test_a_store_that_fails_after_the_answer_hands_the_lease_back(world: World) 
         await world.answer()
         assert world.state(job).flight[0].claims == 0
         await world.run_on(2)
+        world.check(job.meta.job_id, ["done"])
+        assert world.gateway.prompts == ["one"]
+
+    asyncio.run(story())
+
+
+def test_a_job_that_a_later_version_wrote_costs_no_request(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deployment is under way: the newer code goes on with it."""
+
+    async def story() -> None:
+        async def later(_: str) -> None:
+            raise DataUnreadable("The item has version 2.")
+
+        job = await world.ask("one")
+        with monkeypatch.context() as patch:
+            patch.setattr(world.store, "get_meta", later)
+            assert len(await world.answer()) == 1
+        assert not world.store.outcomes
+        await world.run_on()
         world.check(job.meta.job_id, ["done"])
         assert world.gateway.prompts == ["one"]
 

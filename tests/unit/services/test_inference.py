@@ -125,6 +125,21 @@ def test_what_would_go_over_the_budget_is_not_kept(world: World) -> None:
     asyncio.run(story())
 
 
+def test_nothing_is_asked_for_when_the_budget_is_used_up(world: World) -> None:
+    """Whatever the model said, it could not be kept."""
+
+    async def story() -> None:
+        world.gateway.answers["one"] = [response(b"x" * 1_000_000)]
+        job = await world.ask("one", "two", window=1)
+        await world.answer()
+        await world.answer()
+        world.check(job.meta.job_id, ["done", "failed"])
+        assert error(world, job, 1)["code"] == "over_budget"
+        assert world.gateway.prompts == ["one"]
+
+    asyncio.run(story())
+
+
 def test_a_request_costs_four_writes_at_most(world: World) -> None:
     """Claim, outcome and finish; releases and the end are shared by many."""
 
@@ -176,6 +191,31 @@ def test_an_answer_that_is_cut_off_is_tried_again_and_counted(world: World) -> N
         assert outcome(world, job, 0).document["meta"]["attempts"] == 2
         assert error(world, job, 1)["code"] == "connect_failed"
         assert world.gateway.prompts.count("two") == MAX_CLAIMS
+
+    asyncio.run(story())
+
+
+def test_requests_that_were_cut_off_are_asked_again_side_by_side(world: World) -> None:
+    """A gateway that restarts cuts off all that it has: one after the other, they would not fit in a worker's time."""
+
+    async def story() -> None:
+        prompts = [str(number) for number in range(10)]
+        for prompt in prompts:
+            world.gateway.answers[prompt] = [TargetCut("It broke off."), response()]
+        job = await world.ask(*prompts)
+        await world.answer()
+        world.clock.now += 60_000
+
+        async def until_all_are_asked() -> None:
+            for _ in range(1_000):
+                if len(world.gateway.asked) == 2 * len(prompts):
+                    return
+                await asyncio.sleep(0)
+            raise AssertionError("they wait for each other")
+
+        world.gateway.during = dict.fromkeys(prompts, until_all_are_asked)
+        assert await world.answer() == []
+        world.check(job.meta.job_id, ["done"] * 10)
 
     asyncio.run(story())
 

@@ -18,6 +18,7 @@ from sift.api import immediate, openapi, problems, queries, routes
 from sift.bootstrap import Api, FetchNow, run
 from sift.errors import NotFound, SiftError, TargetBusy, TargetFailed, TooLarge, Unauthenticated, Unavailable
 from sift.ids import is_job_id
+from sift.nesting import is_deep
 from sift.services.credentials import CREDENTIAL_CHARS, Authenticator
 
 #: A request body may have this many bytes: Lambda takes events of 6 MB, in which it is a JSON string.
@@ -149,6 +150,8 @@ def _load(body: str) -> dict[str, Any]:
         raise
     except (RecursionError, ValueError):  # nested without end, or a number of thousands of digits
         raise json.JSONDecodeError("not read: too deep, or too long a number", body[:0], 0) from None
+    if is_deep(found):
+        raise json.JSONDecodeError("not read: too deep", body[:0], 0)
     if not isinstance(found, dict):
         raise json.JSONDecodeError("not an object", body[:0], 0)
     return found

@@ -119,7 +119,9 @@ def _response(
 
 def malformed() -> errors.Malformed:
     """The refusal of a body that can't be read."""
-    return errors.Malformed("malformed_json", "The body is not a JSON object.", "Send one JSON object, in UTF-8.")
+    return errors.Malformed(
+        "malformed_json", "The body is not a JSON object, or too deep a one.", "Send one JSON object, in UTF-8."
+    )
 
 
 def refuse_fields(found: Sequence[Mapping[str, Any]]) -> errors.RequestRefused:

@@ -37,6 +37,7 @@ class FetchRunner:
     """The runner of fetch jobs."""
 
     seconds = TARGET_SECONDS
+    isolates = True  # documents are parsed on its behalf
 
     def __init__(self, fetch: Fetch, blobs: Blobs, clock: Clock, pacer: Pacer | None = None) -> None:
         self._fetch = fetch

@@ -6,11 +6,11 @@ import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from sift.blobs.ports import Blobs
 from sift.clock import Clock, rfc3339
-from sift.errors import TargetBusy, TargetCut, TargetFailed, Unavailable
+from sift.errors import DataUnreadable, TargetBusy, TargetCut, TargetFailed, Unavailable
 from sift.identity import Identity
 from sift.jobs import ACTIVE, SEGMENT, Meta, State
 from sift.messages import RequestMessage
@@ -22,6 +22,10 @@ from sift.upstream import UpstreamRequest, UpstreamResponse
 
 #: How often the job of a request in flight is looked at, in seconds: a pause or a cancel is felt within two.
 POLL_SECONDS = 1.5
+#: An answer that the bucket did not take is tried again after so many seconds, while there are as many left as a try
+#: may take in which AWS does not answer.
+KEEP_SECONDS = 5.0
+STORE_SECONDS = 40.0
 #: What of the submitter the gateway is told.
 _TOLD = ("tenant", "actor", "subject", "application")
 
@@ -36,6 +40,8 @@ class Upstream(Protocol):
 
 class InferenceRunner:
     """The runner of inference jobs. `seconds`: the most that one request may take, inside the function's timeout."""
+
+    isolates = False
 
     def __init__(self, upstream: Upstream, store: Store, blobs: Blobs, clock: Clock, seconds: float) -> None:
         self._upstream = upstream
@@ -56,7 +62,7 @@ class InferenceRunner:
             raise gone
         try:
             return await self._run(claimed, message, seconds)
-        except (TargetBusy, TargetCut, TargetFailed, Stopped, Unavailable):
+        except (TargetBusy, TargetCut, TargetFailed, Stopped, Unavailable, DataUnreadable):
             raise
         except Exception as error:
             # A fault of ours must not cost the request its outcome, nor its batch-mates theirs.
@@ -78,6 +84,7 @@ class InferenceRunner:
             raise Stopped
         if (reason := refuse_model(Identity.from_snapshot(meta.identity), message.model)) is not None:
             raise TargetFailed("model_not_allowed", reason, "Use another model; an operator decides which.")
+        check_budget(claimed.state, 1)  # an answer that can't be kept is not to be paid for
         request = UpstreamRequest(
             path=message.path,
             body=await self._body(message),
@@ -104,16 +111,29 @@ class InferenceRunner:
 
     async def _ask(self, claimed: Claimed, request: UpstreamRequest, seconds: float, arrived: asyncio.Event) -> Outcome:
         """Send it and keep the answer. Once that has arrived whole, nothing gives it up any more."""
-        about = {"started_at": rfc3339(self._clock.now_ms()), "attempts": claimed.attempts}
+        began = self._clock.now_ms()
+        about = {"started_at": rfc3339(began), "attempts": claimed.attempts}
         try:
             async with self._upstream.send(request, seconds) as response:
                 arrived.set()
                 check_budget(claimed.state, response.size)
-                now = self._clock.now_ms()
-                return await keep_response(self._blobs, claimed.message, claimed.lease, response, about, now)
+                return await self._keep(claimed, response, about, began + round(seconds * 1000))
         except TargetFailed as error:
             error.meta = {**about, **error.meta}
             raise
+
+    async def _keep(self, claimed: Claimed, response: UpstreamResponse, about: dict[str, Any], until: int) -> Outcome:
+        """The outcome of an answer, which waits on disk for a bucket that is away: another one is paid for again."""
+        now = self._clock.now_ms()
+        while True:
+            try:
+                return await keep_response(self._blobs, claimed.message, claimed.lease, response, about, now)
+            except Unavailable as error:
+                if self._clock.now_ms() + (KEEP_SECONDS + STORE_SECONDS) * 1000 > until:
+                    raise
+                _log.warning("an answer waits to be stored: %s", error.detail)
+            await self._clock.sleep(KEEP_SECONDS)
+            response.file.seek(0)
 
     async def _attend(self, claimed: Claimed, asking: asyncio.Task[Outcome], arrived: asyncio.Event) -> Outcome:
         """What comes of asking, which ends when its job does not go on."""

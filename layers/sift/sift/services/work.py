@@ -68,10 +68,14 @@ class Stopped(Exception):
 
 
 class Runner(Protocol):
-    """Does what the targets of one kind ask for. `seconds` is the most that one of them may take."""
+    """Does what the targets of one kind ask for. `seconds` is the most that one of them may take; `isolates` says
+    whether one that may have crashed its worker runs alone."""
 
     @property
     def seconds(self) -> float: ...
+
+    @property
+    def isolates(self) -> bool: ...
 
     async def run(self, claimed: Claimed, seconds: float, *, gone: TargetFailed | None = None) -> Outcome:
         """The outcome of a target within so many seconds; its content is stored by then, when it is large.
@@ -84,7 +88,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What goes for all of a batch. `suspects` collects what is to run after the others, alone; None: it is that now.
+    """What goes for all of a batch. `suspects` collects what is to run after the others; None: it is that now.
     `whole_s` is what a target has that is begun at once."""
 
     seconds_left: Callable[[], float]
@@ -130,14 +134,19 @@ class Worker:
         """Work on all at once; returns the ids of the messages that are to stay on the queue.
 
         A target that was claimed before and never finished may have crashed its worker: it runs after the
-        others, alone, so that only its own claim is charged if it does so again.
+        others, alone, so that only its own claim is charged if it does so again. Requests do so together: most
+        were cut off by a gateway that restarted, and one after the other they would take hours.
         """
         suspects: list[Received] = []
         whole_s = min(self._runner.seconds, seconds_left() - RESERVE_SECONDS)
         first_pass = _Batch(seconds_left, whole_s, suspects if len(batch) > 1 else None)
         kept = await asyncio.gather(*(self._guarded(received, first_pass) for received in batch))
-        for received in suspects:
-            kept.append(await self._guarded(received, _Batch(seconds_left, whole_s, None)))
+        second_pass = _Batch(seconds_left, whole_s, None)
+        if self._runner.isolates:
+            for received in suspects:
+                kept.append(await self._guarded(received, second_pass))
+        else:
+            kept += await asyncio.gather(*(self._guarded(received, second_pass) for received in suspects))
         return [message_id for message_id in kept if message_id is not None]
 
     async def _guarded(self, received: Received, batch: _Batch) -> str | None:
