@@ -10,8 +10,10 @@ import pytest
 
 from sift import ids
 from sift.errors import NotFound
-from sift.identity import Identity
-from sift.services.read import Page, Slot
+from sift.identity import Identity, Limits
+from sift.services.outcomes import INLINE_WHOLE_BYTES
+from sift.services.read import PAGE_CONTENT_BYTES, Page, Slot
+from sift.targets import Content
 from tests.unit.services.world import ANN, BOB, HOUR, MINUTE, NOW, World, urls
 
 
@@ -105,6 +107,22 @@ def test_slots_in_every_state(world: World) -> None:
             3,
             4,
         ]
+
+    asyncio.run(story())
+
+
+def test_a_page_with_contents_reads_no_more_than_an_answer_holds() -> None:
+    async def story() -> None:
+        count, size = 250, INLINE_WHOLE_BYTES
+        world = World(limits=Limits(targets_per_job=count, jobs_per_caller=9, retained_jobs=9, job_bytes=10**9))
+        world.site.answers = {url: [Content(b"0" * size, "text/plain")] for url in urls(count)}
+        job_id = (await world.submit(count)).meta.job_id
+        await world.drain()
+        page = await world.reader.page(ANN, job_id, 0, 1_000, anything, content=True)
+        assert page.next_index == len(page.slots) == PAGE_CONTENT_BYTES // size + 1
+        onward = await world.reader.page(ANN, job_id, page.next_index, 1_000, anything, content=True)
+        assert onward.slots[0].index == page.next_index
+        assert len((await world.reader.page(ANN, job_id, 0, 1_000, anything)).slots) == count
 
     asyncio.run(story())
 

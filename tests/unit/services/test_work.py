@@ -13,7 +13,7 @@ from sift.blobs.ports import content_key
 from sift.errors import TargetFailed
 from sift.identity import Limits
 from sift.services.fetching import TARGET_SECONDS
-from sift.services.outcomes import LINK_BYTES
+from sift.services.outcomes import INLINE_WHOLE_BYTES
 from sift.services.submit import Submitted
 from sift.store.ports import Changed, Outcome, Spec
 from sift.targets import Content
@@ -102,7 +102,7 @@ def test_what_is_read_by_a_link_is_in_the_bucket_however_well_it_compresses() ->
     async def story() -> None:
         world = World(limits=Limits(targets_per_job=9, jobs_per_caller=9, retained_jobs=9, job_bytes=10**8))
         world.site.answers = {
-            url: [Content(b"0" * (LINK_BYTES + more), "text/plain")] for more, url in enumerate(urls(2))
+            url: [Content(b"0" * (INLINE_WHOLE_BYTES + more), "text/plain")] for more, url in enumerate(urls(2))
         }
         job = await world.submit(2)
         await world.deliver()

@@ -17,14 +17,13 @@ from sift.blobs.ports import Blobs, answer_key
 from sift.clock import rfc3339
 from sift.errors import NotFound
 from sift.jobs import Meta, State, counts
-from sift.services.outcomes import LINK_BYTES
 from sift.services.read import Slot
 from sift.store.ports import Outcome
 from sift.targets import Content
 from sift.webhooks import Delivery
 
 #: Content above this (bytes) is never put inside JSON.
-INLINE_BYTES = LINK_BYTES
+INLINE_BYTES = 4_000_000
 #: A presigned link is short-lived: it is followed at once.
 LINK_SECONDS = 300
 #: What one answer may weigh (bytes). A Lambda answer is limited to 6 MB, and holds its body as a JSON string.

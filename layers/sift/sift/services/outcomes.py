@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 
 #: Content that compresses to this (bytes) is kept in the table, larger content in the bucket.
 INLINE_BYTES = 32 * 1024
-#: Content above this (bytes) is read by a link to the bucket, so it has to be there however well it compresses:
-#: a Lambda answer is limited to 6 MB, of which base64 takes a third.
-LINK_BYTES = 4_000_000
-#: Answers of a gateway up to this (bytes) are read whole, to see how well they compress.
-INLINE_READ_BYTES = 256 * 1024
+#: Content above this (bytes) goes to the bucket however well it compresses: whoever reads outcomes unpacks a hundred.
+INLINE_WHOLE_BYTES = 256 * 1024
 
 
 async def keep(
@@ -33,7 +30,7 @@ async def keep(
     """The outcome of a target that is done; its content is in the bucket by then when it is large."""
     body = content.body
     blob = None
-    if len(body) > LINK_BYTES or len(zlib.compress(body, 6)) > INLINE_BYTES:
+    if len(body) > INLINE_WHOLE_BYTES or len(zlib.compress(body, 6)) > INLINE_BYTES:
         blob = content_key(message.job_id, message.index, lease)
         await blobs.put(blob, body, content.media_type)
     document = _document(message, attempts, now_ms)
@@ -64,7 +61,7 @@ async def keep_response(
     }
     document = _document(message, outcome_meta["attempts"], now_ms) | {"media_type": media_type, "meta": meta}
     content, blob = None, None
-    if response.size <= INLINE_READ_BYTES:
+    if response.size <= INLINE_WHOLE_BYTES:
         content = await asyncio.to_thread(response.file.read)
     if content is None or len(zlib.compress(content, 6)) > INLINE_BYTES:
         blob = content_key(message.job_id, message.index, lease)

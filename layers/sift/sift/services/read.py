@@ -17,6 +17,9 @@ from sift.webhooks import Delivery
 
 #: How often a held status read looks again, in seconds.
 POLL_SECONDS = 0.5
+#: A page of slots ends when so many bytes of contents came along (at most those of a segment more): an answer holds
+#: less than 6 MB, and what would not fit is not read.
+PAGE_CONTENT_BYTES = 5_000_000
 #: How many jobs one page of a filtered list looks at.
 LIST_LOOKS = 1_000
 #: With a filter, jobs are looked at so many at a time after the first page; BatchGetItem takes the items of 50.
@@ -169,13 +172,15 @@ class Reader:
         table come along only when asked for."""
         _, state = await self.look(identity, job_id)
         taken: list[Slot] = []
+        held = 0
         for start in range(first - first % SEGMENT, state.total, SEGMENT):
             last = min(start + SEGMENT, state.total) - 1
             for slot in await self.segment(state, max(first, start), last, content):
-                if len(taken) == limit:
+                if len(taken) == limit or held > PAGE_CONTENT_BYTES:
                     return Page(taken, slot.index)
                 if accept(slot):
                     taken.append(slot)
+                    held += len((slot.outcome and slot.outcome.content) or b"")
         return Page(taken)
 
     async def slot(self, identity: Identity, job_id: str, index: int) -> Slot:
