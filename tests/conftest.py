@@ -11,6 +11,8 @@ import pytest
 # What a test's id starts with (a regular expression), and why it may be skipped in CI.
 EXPECTED_SKIPS: dict[str, str] = {
     r"tests/contract/test_\w+\.py::test_\w+\[engine[]-]": "DynamoDB Local may not be committed; `make engine` gets it",
+    r"tests/emulator/": "`make e2e` installs the emulator",
+    r"tests/integration/api/test_litellm\.py": "LiteLLM takes 600 MB; `make litellm` gets it",
     r"tests/e2e/": "tests/integration/client/test_end_to_end.py runs them against a local stack",
 }
 

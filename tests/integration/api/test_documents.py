@@ -101,6 +101,12 @@ def ended_job(stage: Stage, *, failed: bool = False) -> str:
     return job_id
 
 
+def assembled_job(stage: Stage) -> str:
+    job_id = ended_job(stage)
+    stage.assemble()
+    return job_id
+
+
 def large_job(stage: Stage) -> str:
     job_id = new_job(stage)
     stage.work({f"{URL}0": Content(bytes(range(256)) * 20_000, "application/octet-stream")})
@@ -212,6 +218,10 @@ CASES: dict[tuple[str, str, int], Callable[[Stage], Reply]] = {
     ("GET", f"{JOB}/targets", 200): send("GET", f"{JOB}/targets", ended_job),
     ("GET", f"{JOB}/targets", 400): send("GET", f"{JOB}/targets", new_job, cursor="nonsense"),
     ("GET", f"{JOB}/targets", 422): send("GET", f"{JOB}/targets", new_job, status="finished"),
+    ("GET", f"{JOB}/results", 202): send("GET", f"{JOB}/results", ended_job),
+    ("GET", f"{JOB}/results", 303): send("GET", f"{JOB}/results", assembled_job),
+    ("GET", f"{JOB}/results", 409): send("GET", f"{JOB}/results", new_job),
+    ("GET", f"{JOB}/results", 422): send("GET", f"{JOB}/results", ended_job, surprise=1),
     ("GET", TARGET, 200): send("GET", TARGET, ended_job),
     ("GET", TARGET, 422): send("GET", TARGET, ended_job, surprise=1),
     ("GET", f"{TARGET}/content", 200): send("GET", f"{TARGET}/content", ended_job),

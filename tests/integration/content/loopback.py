@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import socket
 import ssl
 import struct
@@ -29,7 +31,7 @@ def respond(
 
 @dataclass
 class Loopback:
-    """Serves `routes` by path; `requests` are the heads that came in.
+    """Serves `routes` by path; `requests` are what came in, heads with their bodies.
 
     A list is sent piece by piece, and holds at "<hang>", drips at "<drip>", resets the connection at "<reset>".
     """
@@ -60,6 +62,9 @@ class Loopback:
 
     def close(self) -> None:
         self._stopped.set()
+        # A thread that waits for a connection would still be given one after `close` alone.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
     def _accept(self) -> None:
@@ -84,6 +89,11 @@ class Loopback:
                 if not head[:1].isalpha():  # a handshake, say: a web server answers that at once
                     connection.sendall(respond(b"not HTTP", status=400))
                     return
+            # What is left unread would make a reset of the end of the connection.
+            length = re.search(rb"\r\ncontent-length: *(\d+)", head, re.IGNORECASE)
+            whole = head.index(b"\r\n\r\n") + 4 + (int(length[1]) if length else 0)
+            while len(head) < whole and (piece := connection.recv(65536)):
+                head += piece
             self.requests.append(head)
             path = head.split(b" ", 2)[1].decode()
             answer = self.routes.get(path, respond(b"nothing here", status=404))

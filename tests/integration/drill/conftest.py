@@ -15,8 +15,8 @@ API_PROCESSES = 8
 
 @pytest.fixture(scope="session")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    memory = "      MemorySize: 1024 # processor share"
-    edits = {memory: f"      ReservedConcurrentExecutions: {API_PROCESSES}\n{memory}"}
+    code = "      CodeUri: functions/api/\n"
+    edits = {code: f"{code}      ReservedConcurrentExecutions: {API_PROCESSES}\n"}
     parameters = {"JobsTotal": str(JOBS_TOTAL), "JobsPerCaller": "1"}
     with open_stage(tmp_path_factory.mktemp("stage"), edits, parameters) as opened:
         yield opened
