@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv6Address
 from urllib.parse import urlsplit
 
 #: Every request has this long (ms) before it is a slow one: what is written down for a slow one takes its time too.
@@ -122,15 +123,24 @@ def slots(after: Pace, claim: Claim, now_ms: int, limits: PaceLimits) -> list[Sl
 
 
 def host_of(url: str) -> str | None:
-    """The host that a URL is paced by; None where it has none that could be asked."""
+    """The host that a URL is paced by, in the one spelling that is asked; None where it has none that could be."""
     try:
         host = urlsplit(url).hostname
     except ValueError:
         return None
-    host = (host or "").rstrip(".").lower()
-    if not host.isascii():
+    host = (host or "").lower()
+    if ":" in host:
         try:
-            host = host.encode("idna").decode()
-        except UnicodeError:
+            address = IPv6Address(host)
+        except ValueError:
             return None
+        return str(address.ipv4_mapped or address)
+    if not host.isascii():
+        import idna
+
+        try:
+            host = idna.encode(host, uts46=True).decode("ascii").lower()  # as the guard does
+        except (idna.IDNAError, UnicodeError):
+            return None
+    host = host.rstrip(".")
     return host if 0 < len(host) <= 253 else None

@@ -169,6 +169,22 @@ def test_targets_that_wait_for_their_turn_are_neither_busy_nor_crashed() -> None
     asyncio.run(story())
 
 
+def test_targets_that_wait_for_minutes_are_not_sent_again() -> None:
+    """Each copy would take a turn of its own, and make the line longer for everybody."""
+
+    async def story() -> None:
+        world = World()
+        await world.submit(9)
+        world.worker._pacer = Pacer(world.store, world.clock, LIMITS)
+        world.store.paces[HOST] = Pace(after=world.clock.now + 500_000)
+        await world.deliver(10)
+        world.clock.now += 300_000
+        assert (await world.sweep()).resent == 0
+        assert len(world.queue.waiting) == 9
+
+    asyncio.run(story())
+
+
 def test_a_turn_that_is_kept_is_waited_for_and_costs_no_other_write() -> None:
     async def story() -> None:
         store, (pacer,) = pacers()
