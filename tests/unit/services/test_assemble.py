@@ -283,6 +283,22 @@ def test_an_upload_that_is_always_lost_is_given_up() -> None:
     asyncio.run(story())
 
 
+def test_a_job_that_is_swept_before_its_file_goes_on_leaves_nothing() -> None:
+    async def story() -> None:
+        world = World()
+        job = await ended(world, 30)
+        left = iter([120.0])
+        await world.assembler.assemble(job.meta.job_id, lambda: next(left, 10.0))
+        assert world.blobs.uploads
+        await world.controller.delete(ANN, job.meta.job_id)
+        await world.sweep()
+        assert not world.blobs.uploads
+        await world.assemble()
+        assert not (world.blobs.uploads or world.blobs.blobs or world.store.assemblies or world.store.states)
+
+    asyncio.run(story())
+
+
 def test_a_job_that_is_deleted_meanwhile_leaves_nothing() -> None:
     async def story() -> None:
         world = World()
