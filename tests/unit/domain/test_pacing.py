@@ -85,8 +85,10 @@ def test_nobody_goes_before_the_time_that_the_host_asked_for() -> None:
         ("https://Example.com:8443/a", "example.com"), ("http://example.com./", "example.com"),
         ("https://bücher.example/", "xn--bcher-kva.example"), ("https://[2001:db8::1]/", "2001:db8::1"),
         ("https://[2001:DB8:0:0::01]/", "2001:db8::1"), ("https://[::ffff:192.0.2.1]/", "192.0.2.1"),
-        ("https://straße.example/", "xn--strae-oqa.example"), ("https://xn--strae-oqa.example/", "xn--strae-oqa.example"),
-        ("https://example。com/", "example.com"), ("https://u:p@example.com/", "example.com"), ("https://[::1/", None), ("nothing", None), ("https:///x", None),
+        ("https://straße.example/", "xn--strae-oqa.example"),
+        ("https://xn--strae-oqa.example/", "xn--strae-oqa.example"),
+        ("https://example。com/", "example.com"),
+        ("https://u:p@example.com/", "example.com"), ("https://[::1/", None), ("nothing", None), ("https:///x", None),
         (f"https://{'x' * 254}/", None), ("https://ü..example/", None),
     ],
 )  # fmt: skip
