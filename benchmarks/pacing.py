@@ -162,7 +162,10 @@ async def _play(
 SCENES: Mapping[str, Durations] = {
     "quick pages (0.1 to 1 s)": lambda number: 0.1 + number * 7 % 10 / 11,
     "one of ten is slow (8 s)": lambda number: 8.0 if number % 10 == 0 else 0.5,
+    "half are slow (8 s)": lambda number: 8.0 if number % 2 else 0.5,
     "all are slow (6 s)": lambda number: 6.0,
+    "all are very slow (20 s)": lambda number: 20.0,
+    "slow (6 s), then quick": lambda number: 6.0 if number < 100 else 0.5,
 }
 
 

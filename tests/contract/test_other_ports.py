@@ -50,6 +50,15 @@ def test_messages_arrive_whole_and_stay_until_deleted(queues: Any) -> None:
     asyncio.run(story())
 
 
+def test_a_message_for_later_waits_out_of_sight(queues: Any) -> None:
+    async def story() -> None:
+        await queues.queue.send_later(_messages(1)[0], 600)
+        assert queues.receive(10) == []
+        assert await queues.queue.visible() == 1
+
+    asyncio.run(story())
+
+
 def test_a_batch_of_large_messages_is_split(queues: Any) -> None:
     async def story() -> None:
         assert await queues.queue.send(_messages(10, 100_000)) == 10  # 2 MB in all; one request takes 1 MiB

@@ -72,6 +72,21 @@ def test_a_lane_is_held_until_it_is_freed(store: Any) -> None:
     asyncio.run(story())
 
 
+def test_a_spacing_changes_for_who_saw_the_one_before(store: Any) -> None:
+    async def story() -> None:
+        await store.claim_tickets(HOST, first())
+        wider = Claim(1, True, NOW, 2_000, None, 0, 2_000)
+        pace = Pace(NOW + 2_500, 2, spacing=2_000)
+        assert await store.claim_tickets(HOST, wider) == (True, pace)
+        assert await store.claim_tickets(HOST, wider) == (False, pace)
+        assert await store.claim_tickets(HOST, queued()) == (False, pace), "its ticket would be too close"
+        done, pace = await store.claim_tickets(HOST, Claim(1, False, NOW + 7_000, 500, 2, 2_000, 0))
+        assert (done, pace) == (True, Pace(NOW + 7_500, 3))
+        assert (await store.claim_tickets(HOST, queued()))[0]
+
+    asyncio.run(story())
+
+
 def test_a_hold_of_a_host_that_is_forgotten_changes_nothing(store: Any) -> None:
     async def story() -> None:
         await store.hold_lane(HOST, 1, NOW)

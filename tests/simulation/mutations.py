@@ -249,5 +249,8 @@ MUTATIONS = (
     _one("pace: those who queue go together", STORE, "start = pace.next_at if claim.queue else claim.base", "start = claim.base"),
     _one("pace: those who queue go together (DynamoDB)", HOSTS, 'next_at, condition = "next_at + :step", "next_at > :base"', 'next_at, condition = ":base + :step", "next_at > :base"'),
     _one("pace: another's hold is freed (DynamoDB)", HOSTS, 'condition = "#v = :v AND holds.#lane = :until"', 'condition = "#v = :v AND (holds.#lane = :until OR holds.#lane <> :until)"'),
+    _one("spacing: a narrower one goes at once", PACING, "seen.next_at + (limits.concurrency - 1) * (before - interval)", "seen.next_at"),
+    _one("spacing: it may have changed meanwhile", STORE, "claim.was != pace.spacing", "False"),
+    _one("spacing: the longer span is forgotten", PACE, "slot.span or self._limits_of(host).span_ms", "self._limits_of(host).span_ms"),
     _one("pace: nobody hears of a busy host", PACE, "            if busy.status in SLOWED_BY:\n", "            if False:\n"),
 )  # fmt: skip

@@ -253,6 +253,9 @@ class World:
         self.note("simulator", f"all is quiet from now on ({self.scenario.quiet.name})")
         await asyncio.sleep(60 + max(0.0, self.all_thawed_at - self.loop.time()))
         if self.scenario.quiet is Quiet.NOTHING_LEFT:
+            states = self.backend.view().states
+            lost = {(job_id, index) for job_id, state in states.items() for index in state.flight}
+            self.checker.ledger.lost_messages |= lost  # a batch that is under way may acknowledge the last one left
             self.backend.lose_all()
         self.workers_stopped = self.scenario.quiet is Quiet.NO_WORKERS
         await self._wind_down()

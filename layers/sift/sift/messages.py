@@ -43,7 +43,8 @@ class TargetMessage:
         if self.options:
             body["options"] = dict(self.options)
         if self.slot is not None:
-            body["slot"] = [self.slot.at, self.slot.lane]
+            slot = self.slot
+            body["slot"] = [slot.at, slot.lane, slot.span] if slot.span else [slot.at, slot.lane]
         if self.pace is not None:
             body["pace"] = self.pace
         return _encode(self, body)
@@ -106,7 +107,7 @@ def decode(body: str) -> Message:
             pace = data.get("pace")
             message = TargetMessage(job_id, index, data["url"], data.get("options", {}), label, attempts, slot, pace)
             sound = isinstance(message.url, str) and isinstance(message.options, dict)
-            sound = sound and (slot is None or {type(slot.at), type(slot.lane)} == {int})
+            sound = sound and (slot is None or {type(slot.at), type(slot.lane), type(slot.span)} == {int})
             sound = sound and (pace is None or isinstance(pace, str))
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise NotAMessage(f"not a target message: {type(error).__name__}") from error

@@ -305,6 +305,13 @@ def assemble_all(stage: Stage, recorder: Recorder) -> None:
     stage.request("DELETE", f"/v1/jobs/{again}")
     assemble()
     assert "Uploads" not in s3.list_multipart_uploads(**bucket)
+    swept = stage.request("POST", "/v1/jobs", {"targets": [{"url": url} for url in urls], "fresh": True}).json["id"]
+    stage.work(vast)
+    assemble(seconds=[120.0, 10.0], most=1)
+    stage.request("DELETE", f"/v1/jobs/{swept}")
+    with recorder.running("SweepFunction"):
+        sweep_function(stage)
+    assert "Uploads" not in s3.list_multipart_uploads(**bucket)
     stage.key = stage.new_key("other", limits={"targets_per_job": 9_000, "jobs_per_caller": 9})
     cut = stage.submit(*(f"https://example.com/{noise.randbytes(2_500).hex()}" for _ in range(100)), window=1)
     stage.request("POST", f"/v1/jobs/{cut}/cancel")  # its targets are in the bucket

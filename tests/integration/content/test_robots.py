@@ -90,6 +90,64 @@ def test_the_rules_are_those_for_the_agent_that_the_page_would_see(
     run(open_pipeline, server.url("/open/page"), options=ASKED, user_agent="reader/1")
 
 
+def test_addresses_in_the_agent_name_no_robot(server: Loopback, open_pipeline: OpenPipeline) -> None:
+    site(server, b"User-agent: example\nUser-agent: bot\nUser-agent: ann\nDisallow: /\n")
+    for agent in ("reader/1 (+https://example.com/bot; ann@bot.example)", "reader/1 +https://example.com/bot"):
+        run(open_pipeline, server.url("/open/page"), options=ASKED, user_agent=agent)
+    named = failure(
+        open_pipeline, server.url("/open/page"), options=ASKED, user_agent="Any/1 (x; bot/2; +http://a.example)"
+    )
+    assert named.code == "robots_disallowed"
+
+
+@pytest.mark.parametrize("form", ["utf-16", "utf-16-be", "utf-8-sig"])
+def test_the_mark_of_another_form_is_read(server: Loopback, open_pipeline: OpenPipeline, form: str) -> None:
+    text = "\ufeff" * (form == "utf-16-be") + "User-agent: *\nDisallow: /closed/\n"
+    site(server, text.encode(form))
+    assert outcome(open_pipeline, server.url("/closed/page")) == "robots_disallowed"
+    assert outcome(open_pipeline, server.url("/open/page")) == PAGE
+
+
+@pytest.mark.parametrize(
+    "location", ["http://10.0.0.1/robots.txt", "http://localhost/", "ftp://example.com/", "http://"]
+)
+def test_a_file_that_leads_nowhere_counts_as_a_no_and_is_asked_for_once(
+    server: Loopback, open_pipeline: OpenPipeline, location: str
+) -> None:
+    site(server, RULES)
+    server.routes["/robots.txt"] = respond(status=302, headers=(f"Location: {location}",))
+
+    async def story() -> list[str]:
+        codes = []
+        async with open_pipeline(guard_allow=f"127.0.0.1:{server.port}") as pipeline:
+            for _ in range(2):
+                with pytest.raises(TargetFailed) as caught:
+                    await pipeline.run(server.url("/open/page"), FetchOptions(**ASKED), 30.0)
+                codes.append(caught.value.code)
+        return codes
+
+    assert asyncio.run(story()) == ["robots_disallowed"] * 2
+    assert paths(server) == ["/robots.txt"]
+
+
+def test_a_target_with_little_time_closes_the_site_to_nobody_else(
+    server: Loopback, open_pipeline: OpenPipeline
+) -> None:
+    site(server, RULES)
+    answer = server.routes["/robots.txt"]
+    server.routes["/robots.txt"] = [b"<hang>"]
+
+    async def story() -> bytes:
+        async with open_pipeline(guard_allow=f"127.0.0.1:{server.port}") as pipeline:
+            with pytest.raises(TargetFailed) as caught:
+                await pipeline.run(server.url("/open/page"), FetchOptions(**ASKED), 0.5)
+            assert caught.value.code == "timeout"
+            server.routes["/robots.txt"] = answer
+            return (await pipeline.run(server.url("/open/page"), FetchOptions(**ASKED), 60.0)).body
+
+    assert asyncio.run(story()) == PAGE
+
+
 @pytest.mark.parametrize("status", [404, 403, 410])
 def test_a_site_without_one_allows_everything(server: Loopback, open_pipeline: OpenPipeline, status: int) -> None:
     site(server, b"User-agent: *\nDisallow: /\n", status)

@@ -44,6 +44,28 @@ def test_a_lane_that_is_held_is_passed_over() -> None:
     assert [(slot.at - NOW, slot.lane) for slot in got] == [(1_500, 3), (2_000, 0), (2_500, 1)]
 
 
+def test_a_spacing_is_kept_until_another_is_wanted() -> None:
+    seen = Pace(NOW + 1_000, 6, spacing=2_000)
+    kept = plan(seen, 2, NOW, LIMITS)
+    assert kept is not None
+    assert (kept.interval_ms, kept.was, kept.spacing, kept.queue, kept.exact) == (2_000, 2_000, 2_000, True, None)
+    got = slots(Pace(NOW + 5_000, 8, spacing=2_000), kept, NOW, LIMITS)
+    assert got == [Slot(NOW + 1_000, 2, 8_000), Slot(NOW + 3_000, 3, 8_000)]
+
+
+def test_a_shorter_spacing_waits_for_what_was_promised() -> None:
+    """Tickets 2 to 5 went 2 s apart, the last 1 s ago, and each has 8 s."""
+    seen = Pace(NOW + 1_000, 6, spacing=2_000)
+    claim = plan(seen, 4, NOW, LIMITS, 500)
+    assert claim is not None
+    assert (claim.exact, claim.was, claim.spacing, claim.queue) == (6, 2_000, 0, False)
+    got = slots(Pace(claim.base + 2_000, 10), claim, NOW, LIMITS)
+    promised = [NOW - 7_000 + 2_000 * n + 8_000 for n in range(4)]
+    assert all(slot.at >= end for slot, end in zip(got, promised, strict=True))
+    assert [(slot.lane, slot.span) for slot in got] == [(2, 0), (3, 0), (0, 0), (1, 0)]
+    assert got[-1].at == promised[-1]
+
+
 def test_nothing_is_asked_for_while_every_lane_is_held() -> None:
     assert plan(Pace(NOW, 4, holds=dict.fromkeys(range(4), NOW + 1)), 1, NOW, LIMITS) is None
 
@@ -62,6 +84,10 @@ def test_nobody_goes_before_the_time_that_the_host_asked_for() -> None:
     [
         ("https://Example.com:8443/a", "example.com"), ("http://example.com./", "example.com"),
         ("https://bücher.example/", "xn--bcher-kva.example"), ("https://[2001:db8::1]/", "2001:db8::1"),
+        ("https://[2001:DB8:0:0::01]/", "2001:db8::1"), ("https://[::ffff:192.0.2.1]/", "192.0.2.1"),
+        ("https://straße.example/", "xn--strae-oqa.example"),
+        ("https://xn--strae-oqa.example/", "xn--strae-oqa.example"),
+        ("https://example。com/", "example.com"),
         ("https://u:p@example.com/", "example.com"), ("https://[::1/", None), ("nothing", None), ("https:///x", None),
         (f"https://{'x' * 254}/", None), ("https://ü..example/", None),
     ],

@@ -69,6 +69,25 @@ def test_every_target_is_a_line_in_submit_order(count: int) -> None:
     asyncio.run(story())
 
 
+def test_contents_that_compress_to_nothing_make_parts_as_well() -> None:
+    """Else one part would take all of their gigabytes, and more time than a function has."""
+
+    async def story() -> None:
+        world = World()
+        for url in urls(30):
+            world.site.answers[url] = [Content(b"x" * 20_000, "text/plain", {"status": 200})]
+        job = await world.submit(30)
+        await world.drain()
+        world.assembler._pressed_bytes = 100_000
+        left = iter([120.0])
+        await world.assembler.assemble(job.meta.job_id, lambda: next(left, 10.0))
+        assert 5 <= world.store.assemblies[job.meta.job_id].next_index < 20, "one part has 100 kB, and some as they are"
+        await world.assemble()
+        check(await lines(world, job), world, job)
+
+    asyncio.run(story())
+
+
 def test_failed_binary_and_large_contents_read_as_on_a_page_of_targets() -> None:
     async def story() -> None:
         world = World()
@@ -279,6 +298,22 @@ def test_an_upload_that_is_always_lost_is_given_up() -> None:
         assert len(await world.assemble()) == 1, "the message stays, and ends as a dead letter"
         assert world.store.assemblies[job.meta.job_id].restarts == MOST_RESTARTS
         assert not world.blobs.blobs
+
+    asyncio.run(story())
+
+
+def test_a_job_that_is_swept_before_its_file_goes_on_leaves_nothing() -> None:
+    async def story() -> None:
+        world = World()
+        job = await ended(world, 30)
+        left = iter([120.0])
+        await world.assembler.assemble(job.meta.job_id, lambda: next(left, 10.0))
+        assert world.blobs.uploads
+        await world.controller.delete(ANN, job.meta.job_id)
+        await world.sweep()
+        assert not world.blobs.uploads
+        await world.assemble()
+        assert not any((world.blobs.uploads, world.blobs.blobs, world.store.assemblies, world.store.states))
 
     asyncio.run(story())
 

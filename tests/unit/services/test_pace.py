@@ -16,7 +16,7 @@ from sift.classes import read_paces
 from sift.errors import TargetBusy, TargetFailed, Unavailable
 from sift.messages import NotAMessage, TargetMessage, decode
 from sift.pacing import Pace, PaceLimits, Slot
-from sift.services.pace import HELD_MS, SLOWED_MS, Later, PacedFetch, Pacer
+from sift.services.pace import HELD_MS, HOLD_MS, SLOWED_MS, Later, PacedFetch, Pacer
 from sift.store.memory import MemoryStore
 from sift.targets import Content
 from tests.simulation.loop import VirtualLoop
@@ -91,6 +91,55 @@ def test_slow_pages_hold_their_lanes(seed: int) -> None:
     assert course.most_at_once == LIMITS.concurrency
 
 
+@pytest.mark.parametrize("seconds", [6.0, 20.0])
+def test_a_host_that_is_slow_as_a_rule_costs_less_than_a_write_too(seconds: float) -> None:
+    course = play(lambda number: seconds)
+    check_exact(course)
+    assert course.writes <= len(course.starts) == 400
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("batch", [1, 10])
+def test_a_host_that_changes_its_mind_is_paced_exactly(batch: int, seed: int) -> None:
+    """Its tickets come further apart, and closer together again: what was promised to the ones before holds."""
+    took = (0.3, 9.0, 4.0, 0.3, 15.0, 2.1)
+    check_exact(play(lambda number: took[number // 25 % 6], targets=30, batch=batch, workers=4, seed=seed))
+
+
+def test_tickets_of_a_slow_host_are_further_apart_and_hold_nothing() -> None:
+    async def story() -> None:
+        store, (pacer,) = pacers()
+        for _ in range(3):
+            turn = await pacer.turn(HOST, near_ms=60_000)
+            assert isinstance(turn, Slot)
+            await ask(pacer, turn, 6)
+        turn = await pacer.turn(HOST, near_ms=60_000)
+        assert isinstance(turn, Slot)
+        assert turn.span == 4 * store.paces[HOST].spacing > 6_500
+        store.hold_lane = store.free_lane = None  # type: ignore[method-assign, assignment]
+        await ask(pacer, turn, 6)
+        for _ in range(8):
+            turn = await pacer.turn(HOST, near_ms=60_000)
+            assert isinstance(turn, Slot)
+            await ask(pacer, turn, 0.2)
+        turn = await pacer.turn(HOST, near_ms=60_000)
+        assert (turn, store.paces[HOST].spacing) == (Slot(turn.at, turn.lane), 0)  # type: ignore[union-attr]
+
+    run(story())
+
+
+def test_those_who_find_every_lane_held_come_back_one_after_the_other() -> None:
+    async def story() -> None:
+        store, (pacer,) = pacers()
+        await asyncio.sleep(20)
+        # All have been at it for twenty seconds: a lane ends each five.
+        store.paces[HOST] = Pace(NOW, 4, holds=dict.fromkeys(range(4), NOW + HOLD_MS))
+        turns = await asyncio.gather(*(pacer.turn(HOST) for _ in range(3)))
+        assert turns == [Later(5_000, None), Later(10_000, None), Later(15_000, None)]
+
+    run(story())
+
+
 def test_a_host_that_asks_to_come_back_later_is_left_alone_by_everybody() -> None:
     course = play(lambda number: 0.3, targets=10, busy={6: 60.0})
     check_exact(course)
@@ -116,6 +165,22 @@ def test_targets_that_wait_for_their_turn_are_neither_busy_nor_crashed() -> None
         assert [(at - world.clock.now, lane) for at, lane in slots] == [
             (20_000 + 500 * n, n % 4) for n in range(9)
         ]  # fmt: skip
+
+    asyncio.run(story())
+
+
+def test_targets_that_wait_for_minutes_are_not_sent_again() -> None:
+    """Each copy would take a turn of its own, and make the line longer for everybody."""
+
+    async def story() -> None:
+        world = World()
+        await world.submit(9)
+        world.worker._pacer = Pacer(world.store, world.clock, LIMITS)
+        world.store.paces[HOST] = Pace(after=world.clock.now + 500_000)
+        await world.deliver(10)
+        world.clock.now += 300_000
+        assert (await world.sweep()).resent == 0
+        assert len(world.queue.waiting) == 9
 
     asyncio.run(story())
 
@@ -289,10 +354,13 @@ def test_one_target_now_waits_for_its_turn_or_is_told_when() -> None:
     run(story())
 
 
-@pytest.mark.parametrize("slot", ["1", [1], [1, 2, 3], ["1", 2], [True, 1], None, {}])
+@pytest.mark.parametrize("slot", ["1", [1], [1, 2, 3, 4], ["1", 2], [True, 1], [1, 2, "3"], None, {}])
 def test_a_slot_of_another_form_is_no_message(slot: Any) -> None:
-    body = json.loads(TargetMessage(JOB, 1, "https://example.com/", slot=Slot(5, 2)).encode())
-    assert decode(json.dumps(body)).slot == Slot(5, 2)
+    for sound in (Slot(5, 2), Slot(5, 2, 8_000)):
+        body = json.loads(TargetMessage(JOB, 1, "https://example.com/", slot=sound).encode())
+        found = decode(json.dumps(body))
+        assert isinstance(found, TargetMessage)
+        assert found.slot == sound
     with pytest.raises(NotAMessage):
         decode(json.dumps(body | {"slot": slot}))
 

@@ -60,7 +60,7 @@ class MemoryQueue:
 
     async def visible(self) -> int:
         now = self._clock.now_ms()
-        return sum(1 for message in self.waiting.values() if message.visible_at <= now)
+        return sum(1 for message in self.waiting.values() if message.visible_at <= now or not message.receives)
 
     async def bury(self, body: str, reason: str) -> None:
         self.buried.append((body, reason))

@@ -54,7 +54,7 @@ class Queue(Protocol):
         ...
 
     async def visible(self) -> int:
-        """About how many messages wait to be received."""
+        """About how many messages wait to be received, those that were sent for later included."""
         ...
 
 

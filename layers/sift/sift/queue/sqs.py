@@ -69,9 +69,9 @@ class SqsQueue:
             _log.info("the message is no longer mine to hide")
 
     async def visible(self) -> int:
-        name = "ApproximateNumberOfMessages"
-        answer = await aws.call(self._client.get_queue_attributes, QueueUrl=self._url, AttributeNames=[name])
-        return int(answer["Attributes"][name])
+        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed"]
+        answer = await aws.call(self._client.get_queue_attributes, QueueUrl=self._url, AttributeNames=names)
+        return sum(int(answer["Attributes"][name]) for name in names)
 
 
 class SqsDeadLetters:

@@ -33,6 +33,9 @@ AT_ONCE = 8
 PART_SECONDS = 60.0
 #: An upload that gets lost this often is given up; the message then ends in the dead-letter queue.
 MOST_RESTARTS = 5
+#: After so many bytes of lines that did not make a part, the rest of it is stored as it is: a part has to be whole
+#: within one run of the function, and there are contents that compress to a thousandth.
+PRESSED_BYTES = 512 * 1024 * 1024
 #: gzip, with a window of 32 KiB (zlib manual, deflateInit2).
 _GZIP = 31
 
@@ -55,6 +58,7 @@ class Assembler:
         line: Line,
         *,
         part_bytes: int = LEAST_PART,
+        pressed_bytes: int = PRESSED_BYTES,
     ) -> None:
         self._store = store
         self._queue = queue
@@ -63,6 +67,7 @@ class Assembler:
         self._slots = slots
         self._line = line
         self._part_bytes = part_bytes
+        self._pressed_bytes = pressed_bytes
 
     async def run_batch(self, batch: Sequence[Received], seconds_left: Callable[[], float]) -> list[str]:
         """Work on the messages; returns the ids of those that are to stay on the queue."""
@@ -173,7 +178,7 @@ class Assembler:
         """Lines from `first` on until they make a part, and the index after the last of them."""
         compressor = zlib.compressobj(6, zlib.DEFLATED, _GZIP)
         pieces: list[bytes] = []
-        size, index = 0, first
+        size, index, pressed = 0, first, 0
         while index < state.total and size < self._part_bytes:
             end = min(index - index % SEGMENT + SEGMENT, state.total)
             slots = await self._slots(state, index, end - 1)
@@ -183,6 +188,10 @@ class Assembler:
                     pieces.append(compressor.compress(line + b"\n"))
                     size += len(pieces[-1])
                     index += 1
+                    before, pressed = pressed, pressed + len(line)
+                    if before < self._pressed_bytes <= pressed:
+                        pieces.append(compressor.flush())
+                        compressor = zlib.compressobj(0, zlib.DEFLATED, _GZIP)
                     if size >= self._part_bytes:
                         break
                 if size >= self._part_bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -32,8 +33,17 @@ PATIENCE_MS = 10_000
 SLOWED_S = 2.0
 #: Statuses with which a host asks everybody to come back later.
 SLOWED_BY = frozenset({429, 503})
-#: How often a ticket is asked for in a row when others are quicker.
+#: How often a ticket is asked for in a row when others are quicker; the first of them may change the spacing.
 TRIES = 8
+SPACING_TRIES = 3
+#: How many of a line's last requests tell how slow it is, from how many on, and of how many lines that is remembered.
+SAMPLES = 8
+FEWEST_SAMPLES = 3
+LINES = 256
+#: Spans are stretched, and spacings rounded, to this (ms). Longer ones would keep turns that are taken far ahead slow
+#: for minutes after the host is quick again.
+LONGEST_SPAN_MS = 45_000
+STEP_MS = 100
 
 _log = logging.getLogger(__name__)
 
@@ -73,6 +83,8 @@ class Pacer:
         self._own = own
         self._classes = classes or {}
         self._waiting: dict[str, list[asyncio.Future[Slot | Later]]] = {}
+        #: By line: how long (ms) the last requests of this process took.
+        self._took: OrderedDict[str, deque[int]] = OrderedDict()
 
     def host_of(self, url: str) -> str | None:
         """The host that this URL is paced by; None: it is not paced."""
@@ -150,7 +162,7 @@ class Pacer:
     async def running(self, host: str, slot: Slot) -> AsyncIterator[None]:
         """While the request runs. One that outlasts its span holds its lane; where that can't be written down in time,
         it is given up as busy, since others will take its place."""
-        span_ms = self._limits_of(host).span_ms
+        span_ms = slot.span or self._limits_of(host).span_ms
         left_s = (slot.at + span_ms - self._clock.now_ms()) / 1000
         until = slot.at + span_ms + HOLD_MS
         tried = asyncio.Event()
@@ -174,8 +186,41 @@ class Pacer:
                 raise
             raise TargetBusy("The site is slow, and its turn could not be kept.") from error
         finally:
+            self._remember(host, self._clock.now_ms() - slot.at)
             if tried.is_set():  # whether or not its answer came
                 await self._free(host, slot.lane, until)
+
+    def _remember(self, host: str, took_ms: int) -> None:
+        self._took.setdefault(host, deque(maxlen=SAMPLES)).append(took_ms)
+        self._took.move_to_end(host)
+        if len(self._took) > LINES:
+            self._took.popitem(last=False)
+
+    def _wanted(self, host: str, seen: Pace, limits: PaceLimits) -> int | None:
+        """The spacing with which most requests end within their spans; None: as it is. It is no more than what leaves
+        half of what all lanes can carry, and changes only where it makes a difference."""
+        took = sorted(self._samples(host, seen))
+        if len(took) < FEWEST_SAMPLES:
+            return None
+        slow = took[len(took) * 7 // 10]
+        span = min(slow * 5 // 4 + HOLD_AHEAD_MS, 2 * sum(took) // len(took), LONGEST_SPAN_MS)
+        wanted = max(limits.interval_ms, -(-span // limits.concurrency // STEP_MS) * STEP_MS)
+        now = max(limits.interval_ms, seen.spacing)
+        too_short = slow + HOLD_AHEAD_MS > now * limits.concurrency and wanted > now
+        return wanted if too_short or wanted < now * 0.6 else None
+
+    def _samples(self, host: str, seen: Pace) -> list[int]:
+        """How long requests took: those of this process or, where it knows of few, those that hold lanes by now."""
+        took = list(self._took.get(host, ()))
+        now = self._clock.now_ms()
+        ages = [now - until + HOLD_MS for until in seen.holds.values() if until > now]
+        return took if len(took) >= FEWEST_SAMPLES else took + ages
+
+    def _held(self, host: str, count: int, seen: Pace, limits: PaceLimits) -> list[Slot | Later]:
+        """When to try again where every lane is held: as many at once as lanes may be free by then."""
+        took = self._samples(host, seen)
+        each = sum(took) // len(took) // limits.concurrency
+        return [Later(max(HELD_MS, number * each), None) for number in range(1, count + 1)]
 
     async def _free(self, host: str, lane: int, until: int) -> None:
         try:
@@ -209,14 +254,15 @@ class Pacer:
         finally:
             del self._waiting[host]  # who comes from now on takes another
         count, limits = len(waiting), self._limits_of(host)
-        for _ in range(TRIES):
+        for tried in range(TRIES):
             now = self._clock.now_ms()
             seen = pace or Pace()
             if seen.after - now > NEAR_MS:
                 return [Later(seen.after - now, None)] * count
-            claim = plan(seen, count, now, limits)
+            wanted = self._wanted(host, seen, limits) if tried < SPACING_TRIES else None
+            claim = plan(seen, count, now, limits, wanted)
             if claim is None:
-                return [Later(HELD_MS, None)] * count
+                return self._held(host, count, seen, limits)
             done, pace = await self._store.claim_tickets(host, claim)
             if done and pace is not None:
                 found: list[Slot | Later] = list(slots(pace, claim, now, limits)[:count])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sift.blobs.ports import Blobs, job_prefix
+from sift.blobs.ports import Bucket, job_prefix
 from sift.clock import CLOCK_MARGIN_MS, Clock
 from sift.jobs import SEGMENT
 from sift.store.ports import Store
@@ -13,7 +13,7 @@ from sift.store.ports import Store
 class Purger:
     """The job is hidden by then; nobody waits for this."""
 
-    def __init__(self, store: Store, blobs: Blobs, clock: Clock) -> None:
+    def __init__(self, store: Store, blobs: Bucket, clock: Clock) -> None:
         self._store = store
         self._blobs = blobs
         self._clock = clock
@@ -28,6 +28,10 @@ class Purger:
         state, meta = await self._store.get_state(job_id), await self._store.get_meta(job_id)
         if state is not None and state.running(self._clock.now_ms() - CLOCK_MARGIN_MS):
             return False
+        # Its parts can't be seen, and whoever goes on with the file would not know of them once its item is gone.
+        assembly = await self._store.get_assembly(job_id)
+        if assembly is not None and assembly.upload is not None and not assembly.done:
+            await self._blobs.abort_upload(assembly.key, assembly.upload)
         more = True
         while more:
             if seconds_left() < reserve:

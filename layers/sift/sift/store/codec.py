@@ -339,6 +339,7 @@ def pace_from(item: Item) -> Pace:
         issued=int(item.get("issued", 0)),
         after=int(item.get("after", 0)),
         holds={int(lane): int(until) for lane, until in item.get("holds", {}).items()},
+        spacing=int(item.get("spacing", 0)),
     )
 
 

@@ -27,6 +27,7 @@ class HostTable(Table):
         step = claim.tickets * claim.interval_ms
         values: dict[str, Any] = {
             ":v": codec.VERSION, ":tickets": claim.tickets, ":none": 0, ":base": claim.base, ":empty": {},
+            ":was": claim.was, ":spacing": claim.spacing,
             ":expires": claim.base // 1000 + KEPT_SECONDS,
         }  # fmt: skip
         if claim.queue:
@@ -35,12 +36,13 @@ class HostTable(Table):
         else:
             next_at, condition = ":next", "(attribute_not_exists(next_at) OR next_at <= :base)"
             values[":next"] = claim.base + step
+        condition += " AND spacing = :was" if claim.was else " AND (attribute_not_exists(spacing) OR spacing = :was)"
         if claim.exact is not None:
             condition += " AND issued = :seen"
             values[":seen"] = claim.exact
         update = (
             f"SET next_at = {next_at}, issued = if_not_exists(issued, :none) + :tickets, #v = :v, "
-            "holds = if_not_exists(holds, :empty), expires_at = :expires"
+            "holds = if_not_exists(holds, :empty), spacing = :spacing, expires_at = :expires"
         )
         return await self._pace(host, update, condition, values)
 

@@ -330,11 +330,15 @@ class MemoryStore:
     async def claim_tickets(self, host: str, claim: Claim) -> tuple[bool, Pace | None]:
         held = self.paces.get(host)
         pace = held or Pace()
-        if claim.queue != (pace.next_at > claim.base) or claim.exact not in {None, pace.issued}:
+        if (
+            claim.queue != (pace.next_at > claim.base)
+            or claim.exact not in {None, pace.issued}
+            or claim.was != pace.spacing
+        ):
             return False, held
         start = pace.next_at if claim.queue else claim.base
         next_at = start + claim.tickets * claim.interval_ms
-        self.paces[host] = replace(pace, next_at=next_at, issued=pace.issued + claim.tickets)
+        self.paces[host] = replace(pace, next_at=next_at, issued=pace.issued + claim.tickets, spacing=claim.spacing)
         return True, self.paces[host]
 
     async def slow_host(self, host: str, after: int) -> None:
