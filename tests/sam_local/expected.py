@@ -13,6 +13,9 @@ STATUSES = {"api-healthz": 200, "api-submit": 202, "api-status": 404, "api-targe
 
 def find_fault(name: str, event: Any, answer: Any) -> str | None:
     """What is wrong with a function's answer to the event of that name."""
+    if name.startswith("schedule-"):
+        # The stack has no key for events, and the function says so rather than submit as anybody else.
+        return None if "EventKeyId is empty" in str(answer) else f"answered {answer}"
     if isinstance(answer, dict) and "errorType" in answer:
         return f"the function failed: {answer}"
     if "routeKey" in event:
