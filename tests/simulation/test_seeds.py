@@ -1,4 +1,4 @@
-"""Some hundreds of seeds on each run; `python -m tests.simulation` runs any number."""
+"""Two hundred seeds on each run; `python -m tests.simulation` runs any number."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ CHUNK = 20
 AWS_CHUNK = 5
 
 
-@pytest.mark.parametrize("first", range(0, 300, CHUNK))
+@pytest.mark.parametrize("first", range(0, 200, CHUNK))
 def test_every_invariant_holds_in_memory(first: int) -> None:
     for seed in range(first, first + CHUNK):
         failure = run_seed(seed)
         assert failure is None, f"seed {seed}: {failure.invariant}: {failure.detail}\n{failure.trace[-20_000:]}"
 
 
-@pytest.mark.parametrize("first", range(0, 50, AWS_CHUNK))
+@pytest.mark.parametrize("first", range(0, 25, AWS_CHUNK))
 def test_every_invariant_holds_on_aws(first: int) -> None:
     for seed in range(first, first + AWS_CHUNK):
         failure = run_seed(seed, aws=True)

@@ -9,7 +9,7 @@ from benchmarks.fairness import BATCH, SMALL, SMALLS, WORKERS
 from benchmarks.fairness_local import measure
 from sift.jobs import MAX_WINDOW
 
-LARGE = 450
+LARGE = 300
 
 
 def test_small_jobs_on_the_local_stack(tmp_path: Path) -> None:
