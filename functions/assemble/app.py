@@ -19,6 +19,6 @@ logger = make_logger()
 @reported
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Goes on with the files of an SQS batch; answers with the messages that are to stay on the queue."""
-    batch = [Received(record["messageId"], record["receiptHandle"], record["body"]) for record in event["Records"]]
+    batch = [Received.of(record) for record in event["Records"]]
     kept = run(assembler().run_batch(batch, lambda: context.get_remaining_time_in_millis() / 1000))
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in kept]}

@@ -19,11 +19,6 @@ logger = make_logger()
 @reported
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Works on an SQS batch; answers with the messages that are to stay on the queue (partial batch response)."""
-    batch = [_received(record) for record in event["Records"]]
+    batch = [Received.of(record) for record in event["Records"]]
     kept = run(worker().run_batch(batch, lambda: context.get_remaining_time_in_millis() / 1000))
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in kept]}
-
-
-def _received(record: dict[str, Any]) -> Received:
-    receives = int(record["attributes"]["ApproximateReceiveCount"])
-    return Received(record["messageId"], record["receiptHandle"], record["body"], receives)

@@ -21,7 +21,7 @@ class SettingsError(SiftError):
 class Settings(BaseModel):
     """What every function needs."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True)  # a function builds its own, of five
+    model_config = ConfigDict(frozen=True, defer_build=True)  # a function builds its own alone
 
     table_name: str = Field(min_length=1)
     bucket_name: str = Field(min_length=1)

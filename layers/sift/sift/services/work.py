@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -45,6 +45,12 @@ class Received:
     receipt: str
     body: str
     receives: int = 1
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Received:
+        """One record of the batch that Lambda hands to a function."""
+        receives = int(record["attributes"]["ApproximateReceiveCount"])
+        return cls(record["messageId"], record["receiptHandle"], record["body"], receives)
 
 
 @dataclass(frozen=True, slots=True)
