@@ -108,22 +108,23 @@ def _held_kb(field: str) -> int:
 
 def work(job_id: str) -> dict[str, Any]:
     """In a process of its own, as functions/assemble does it."""
-    from sift import bootstrap
+    from sift import environment
+    from sift.bootstrap.workers import assembler as make_assembler
 
     counted: Counter[str] = Counter()
-    assembler = bootstrap.assembler()
+    assembler = make_assembler()
     for service in ("dynamodb", "s3", "sqs"):
-        events = bootstrap._client(service).meta.events
+        events = environment.client(service).meta.events
         events.register("before-call", lambda model, service=service, **_: counted.update([f"{service}.{model.name}"]))
-    store = DynamoStore(bootstrap._client("dynamodb"), os.environ["TABLE_NAME"])
-    bootstrap.run(store.get_assembly(job_id))
+    store = DynamoStore(environment.client("dynamodb"), os.environ["TABLE_NAME"])
+    environment.run(store.get_assembly(job_id))
     counted.clear()
     before = _held_kb("VmRSS")
-    left = bootstrap.run(assembler.assemble(job_id, lambda: 120.0))
+    left = environment.run(assembler.assemble(job_id, lambda: 120.0))
     if left is not None:
         raise RuntimeError(f"the file is not done: {left}")
     held = (_held_kb("VmHWM") - before) / 1024
-    assembly = bootstrap.run(store.get_assembly(job_id))
+    assembly = environment.run(store.get_assembly(job_id))
     if assembly is None:
         raise RuntimeError("the file was not begun")
     return {"requests": counted, "held_mb": held, "key": assembly.key}

@@ -48,7 +48,7 @@ def lambda_handler(event, context):
 """
 _READY = {
     "bare": "import app",
-    "API": "import app; app.api(); from sift import bootstrap; bootstrap._client('dynamodb').meta",
+    "API": "import app; app.api().reader; from sift import environment; environment.client('dynamodb').meta",
 }
 _LINE = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s*(\S+)")
 

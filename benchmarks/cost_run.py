@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.ledger import API_UNIT, Ledger, item_size
-from sift import bootstrap
+from sift import environment
+from sift.bootstrap import fetching
 from sift.targets import Content, FetchOptions
 from tests.integration.api.stage import Deployment, Reply, Stage, context, forget_process, read_event
 
@@ -277,18 +278,18 @@ class Meter:
 
 def _clients() -> list[Any]:
     """Those that the functions have."""
-    return [bootstrap._client(service) for service in ("dynamodb", "sqs", "s3", "events")]
+    return [environment.client(service) for service in ("dynamodb", "sqs", "s3", "events")]
 
 
 @contextmanager
 def _pipeline(texts: Texts) -> Iterator[None]:
     """The worker is put together with these texts for a pipeline."""
-    real = bootstrap._pipeline
-    bootstrap._pipeline = lambda config: texts
+    real = fetching.make_pipeline
+    fetching.make_pipeline = lambda config: texts
     try:
         yield
     finally:
-        bootstrap._pipeline = real
+        fetching.make_pipeline = real
 
 
 @contextmanager

@@ -108,7 +108,7 @@ class Deployment:
         limits = Limits(targets_per_job=9_000, jobs_per_caller=100, retained_jobs=1_000, job_bytes=2**30)
         terms = Terms(jobs_total=100, limits=limits, deadline_seconds=86_400)
         self.submitter = Submitter(self.store, self.queue, self.blobs, self.clock, terms)
-        self.reader = Reader(self.store, self.advancer(), self.clock)
+        self.reader = Reader(self.store, self.blobs, self.clock)
         self.controller = Controller(self.reader, self.advancer(), self.store, self.clock)
 
     def advancer(self) -> Advancer:

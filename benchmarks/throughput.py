@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.loopback import LOOPBACK, open_pipeline
 from sift.blobs.memory import MemoryBlobs
 from sift.blobs.ports import Blobs
-from sift.bootstrap import fetch_with
+from sift.bootstrap.fetching import fetch_with
 from sift.clock import SystemClock
 from sift.events.memory import MemoryBus
 from sift.identity import Identity, Limits

@@ -11,7 +11,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from sift.api.application import build
-from sift.bootstrap import api
+from sift.bootstrap.callers import api
 from sift.emf import published
 from sift.loglines import make_logger, reported
 

@@ -7,7 +7,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from sift.api.application import build_fetch_now
-from sift.bootstrap import fetch_now
+from sift.bootstrap.callers import fetch_now
 from sift.emf import published
 from sift.loglines import make_logger, reported
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from sift.bootstrap import inference_worker, run
+from sift.bootstrap.workers import inference_worker
 from sift.emf import published
+from sift.environment import run
 from sift.loglines import make_logger, reported
 from sift.services.work import Received
 

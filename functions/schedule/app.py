@@ -7,8 +7,9 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from sift.api.firings import read_firing, reason
-from sift.bootstrap import run, schedule
+from sift.bootstrap.callers import schedule
 from sift.emf import published
+from sift.environment import run
 from sift.errors import RequestRefused
 from sift.loglines import Failed, make_logger, reported
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from sift.bootstrap import run, sweeper
+from sift.bootstrap.workers import sweeper
 from sift.emf import published
+from sift.environment import run
 from sift.loglines import make_logger, reported
 
 logger = make_logger()

@@ -49,8 +49,8 @@ def test_native_code_is_for_the_architecture_of_the_template(build: Callable[[st
 def test_the_layer_describes_the_services_that_sift_calls(build: Callable[[str], Build]) -> None:
     data = build(TEMPLATE_ARCHITECTURE).folder / "RuntimeLayer" / "python" / "botocore" / "data"
     described = {path.name for path in data.iterdir() if path.is_dir()}
-    source = (ROOT / "layers" / "sift" / "sift" / "bootstrap.py").read_text()
-    called = set(re.findall(r'_Lazy\("([a-z0-9-]+)"\)', source))
+    sources = [path.read_text() for path in (ROOT / "layers" / "sift" / "sift" / "bootstrap").glob("*.py")]
+    called = set(re.findall(r'LazyClient\("([a-z0-9-]+)"\)', "".join(sources)))
     assert called >= {"dynamodb", "sqs", "s3", "events"}
     assert called <= described
     assert len(described) < 20

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from sift import model_requests
-from sift.api import application, excerpts, immediate, models, problems, routes, submissions, views
+from sift.api import answers, application, excerpts, immediate, models, problems, routes, submissions, views
 from sift.content import delimited, extraction, feeds, filters, grep, links, passages, pdf, query
 from sift.content.addresses import DEFAULT_PORTS
 from sift.content.client import FetchLimits
@@ -76,9 +76,9 @@ def test_query_parameters_are_in_the_section_of_their_route(route: str) -> None:
 
 
 BODIES = (
-    models.JobRequest, models.TargetRequest, models.Job, models.JobCounts, models.JobError, models.JobPage,
-    models.Target, models.TargetError, models.TargetPage, models.Problem, models.Health, models.FetchRequest,
-    models.Fetched, models.ModelRequest, models.WebhookRequest, models.Webhook, FetchOptions,
+    models.JobRequest, models.TargetRequest, answers.Job, answers.JobCounts, answers.JobError, answers.JobPage,
+    answers.Target, answers.TargetError, answers.TargetPage, answers.Problem, answers.Health, models.FetchRequest,
+    answers.Fetched, models.ModelRequest, models.WebhookRequest, answers.Webhook, FetchOptions,
 )  # fmt: skip
 
 
@@ -89,7 +89,10 @@ def test_every_field_is_named(model: Any) -> None:
 
 
 def test_every_model_of_the_api_is_among_them() -> None:
-    own = {value for value in vars(models).values() if isinstance(value, type) and value.__module__ == models.__name__}
+    own = {
+        value for module in (models, answers) for value in vars(module).values()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    }  # fmt: skip
     assert {model for model in own if not model.__name__.startswith("_")} == set(BODIES) - {FetchOptions}
 
 
@@ -97,7 +100,7 @@ def test_every_mode_and_status_is_explained() -> None:
     modes = {names(cell)[0] for row in rows(section(PAGE, "Options")) for cell in row[:2] if names(cell)}
     assert set(get_args(Mode)) <= modes
     explained = {name for row in rows(section(PAGE, "A job")) for name in names(row[0])}
-    assert explained == set(get_args(models.Job.model_fields["status"].annotation))
+    assert explained == set(get_args(answers.Job.model_fields["status"].annotation))
 
 
 LIMITS = FetchLimits()

@@ -148,7 +148,7 @@ class ApiProcess(Process):
         )
         advancer = Advancer(store, queues, blobs, bus, self, notices, assembly=assembly)
         self.submitter = Submitter(store, queues, blobs, self, terms)
-        self.reader = Reader(store, advancer, self)
+        self.reader = Reader(store, blobs, self)
         self.controller = Controller(self.reader, advancer, store, self)
         self.retrier = Retrier(self.reader, self.submitter)
         self.results = Results(self.reader, store, assembly, self)
@@ -160,10 +160,8 @@ class AssemblerProcess(Process):
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world, name)
         backend = world.backend
-        store, queue = self.port("store", backend.store), self.port("queue", backend.queue)
-        blobs, assembly = self.port("blobs", backend.blobs), self.port("assembly", backend.assembly)
-        advancer = Advancer(store, queue, blobs, self.port("bus", backend.bus), self, assembly=assembly)
-        reader = Reader(store, advancer, self)
+        store, blobs = self.port("store", backend.store), self.port("blobs", backend.blobs)
+        assembly, reader = self.port("assembly", backend.assembly), Reader(store, blobs, self)
         self.assembler = Assembler(
             store, assembly, blobs, self, reader.segment, functools.partial(line, blobs=blobs), part_bytes=PART_BYTES
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sift.bootstrap import REQUEST_SECONDS
+from sift.bootstrap.workers import REQUEST_SECONDS
 from sift.services.work import RESERVE_SECONDS
 from sift.upstream import MAX_RESPONSE_BYTES
 from tests.template.document import ROOT, Template, evaluate, events, functions, resources, target, variables

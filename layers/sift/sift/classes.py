@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sift.identity import DEFAULT_CLASS, NAME_FORM, check_limit, is_name
-from sift.pacing import PaceLimits
+
+if TYPE_CHECKING:
+    from sift.pacing import PaceLimits
 
 #: What a class may have beside limits: how often one host is asked for all its callers, and by how many at once.
 PACE = ("host_rate", "host_concurrency")
@@ -60,6 +62,8 @@ def _check(name: str, limits: Any) -> None:
 
 def pace_of(limits: Mapping[str, int]) -> PaceLimits:
     """The pace of a class that has one of its own."""
+    from sift.pacing import PaceLimits  # most deployments name none: no cold start pays for it
+
     return PaceLimits(*(limits[name] for name in PACE))
 
 

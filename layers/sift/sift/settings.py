@@ -11,7 +11,6 @@ from pydantic_core import PydanticCustomError
 from sift.claims import read_names
 from sift.classes import read_classes
 from sift.errors import SiftError
-from sift.pacing import PaceLimits
 
 
 class SettingsError(SiftError):
@@ -63,10 +62,11 @@ class CallerSettings(Settings):
     @field_validator("jwt_jwks_url")
     @classmethod
     def _is_trusted(cls, value: str) -> str:
-        from sift.jwks import is_trusted_address  # most functions do without it
+        if value:
+            from sift.jwks import is_trusted_address  # a deployment without tokens does not load it
 
-        if value and not is_trusted_address(value):
-            raise ValueError("not an https address")
+            if not is_trusted_address(value):
+                raise ValueError("not an https address")
         return value
 
     @field_validator("jwt_claims")
@@ -175,6 +175,8 @@ class ContentSettings(SenderSettings):
     @field_validator("host_concurrency")
     @classmethod
     def _leaves_time(cls, value: int, info: ValidationInfo) -> int:
+        from sift.pacing import PaceLimits  # here: the other functions pace nothing
+
         if rate := info.data.get("host_rate"):
             PaceLimits(rate, value).check()
         return value

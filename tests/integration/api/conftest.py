@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sift import bootstrap
+from sift import environment
 from tests.integration.api.stage import Deployment, Stage, forget_process, forget_services
 from tests.integration.upstream.stub import StubGateway
 
@@ -25,7 +25,7 @@ def deployment() -> Iterator[Deployment]:
     finally:
         for service in ("dynamodb", "s3", "sqs", "events"):
             if "AWS_ENDPOINT_URL" in os.environ:
-                bootstrap._client(service).close()
+                environment.client(service).close()
         forget_process()
         made.cloud.close()
 

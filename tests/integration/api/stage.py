@@ -15,8 +15,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
-from sift import bootstrap
+from sift import environment
 from sift.blobs.s3 import S3Blobs
+from sift.bootstrap import callers, workers
 from sift.clock import Clock, SystemClock
 from sift.errors import TargetFailed
 from sift.events.eventbridge import EventBridgeBus
@@ -60,26 +61,19 @@ def read_event(name: str) -> dict[str, Any]:
 
 
 def forget_process() -> None:
-    """Close and forget what bootstrap keeps for the life of a process."""
-    if bootstrap._runner.cache_info().currsize:
-        bootstrap._runner().close()
-        bootstrap._runner.cache_clear()
-    bootstrap._client.cache_clear()
+    """Close and forget what sift keeps for the life of a process."""
+    if environment.runner.cache_info().currsize:
+        environment.runner().close()
+        environment.runner.cache_clear()
+    environment.client.cache_clear()
     forget_services()
 
 
 def forget_services() -> None:
-    services = (
-        bootstrap.api,
-        bootstrap.worker,
-        bootstrap.inference_worker,
-        bootstrap.fetch_now,
-        bootstrap.sweeper,
-        bootstrap.schedule,
-        bootstrap.assembler,
-        bootstrap.notifier,
-    )
-    for cached in services:
+    for cached in (
+        callers.api, callers.fetch_now, callers.schedule, workers.assembler, workers.inference_worker,
+        workers.notifier, workers.sweeper, workers.worker,
+    ):  # fmt: skip
         cached.cache_clear()
 
 

@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 import sift
-from sift.api.models import Fetched, Health, Job, JobPage, Problem, Target, TargetPage
+from sift.api.answers import Fetched, Health, Job, JobPage, Problem, Target, TargetPage
 from sift.errors import TargetFailed, Unavailable
 from sift.targets import Content
 from tests.integration.api.stage import ROOT, Reply, Stage

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from sift import bootstrap, metrics
+from sift import environment, metrics
 from sift.api import application
+from sift.bootstrap import callers
 from sift.errors import Unavailable
 from tests.integration.api.stage import Stage, read_event
 
@@ -46,8 +47,7 @@ def test_a_table_that_does_not_answer(stage: Stage, monkeypatch: pytest.MonkeyPa
     job_id = stage.submit(URL)
     # Port 9 of this machine: nobody listens.
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    with_table = bootstrap._client
-    monkeypatch.setattr("sift.bootstrap._client", with_table.__wrapped__)
+    monkeypatch.setattr("sift.environment.client", environment.client.__wrapped__)
     for method, path, body in (("POST", "/v1/jobs", GOOD), ("GET", f"/v1/jobs/{job_id}", None)):
         reply = stage.request(method, path, body)
         assert (reply.status, reply.code) == (503, "unavailable")
@@ -76,7 +76,7 @@ def test_a_fault_inside_shows_nothing_of_itself(
 
 def test_a_missing_setting_is_internal_and_not_shown(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JOBS_TOTAL")
-    bootstrap.api.cache_clear()
+    callers.api.cache_clear()
     reply = stage.request("POST", "/v1/jobs", GOOD)
     assert (reply.status, reply.code) == (500, "internal")
     assert "JOBS_TOTAL" not in reply.raw.decode()
@@ -145,6 +145,6 @@ def test_a_wrong_setting_is_counted_and_a_refusal_is_not(
     assert stage.request("GET", "/v1/jobs", key=None).status == 401
     assert counted(capsys.readouterr().out) == []
     monkeypatch.delenv("JOBS_TOTAL")
-    bootstrap.api.cache_clear()
+    callers.api.cache_clear()
     assert stage.request("POST", "/v1/jobs", GOOD).status == 500
     assert [code for _, code in counted(capsys.readouterr().out)] == ["internal"]

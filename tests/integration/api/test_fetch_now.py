@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from sift import bootstrap
+from sift import environment
 from sift.api.immediate import RESERVE_SECONDS, TARGET_SECONDS
 from sift.api.problems import TARGET_STATUS
 from sift.errors import TARGET_CODES, TargetBusy, TargetFailed, Unavailable
@@ -292,7 +292,7 @@ def site(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
     monkeypatch.setenv("GUARD_ALLOW", server.allow)
     yield server
     for one in made:
-        bootstrap.run(one.aclose())
+        environment.run(one.aclose())
     server.close()
 
 

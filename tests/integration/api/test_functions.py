@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from sift import bootstrap
+from sift import environment
 from sift.clock import SystemClock
 from sift.errors import TargetBusy
 from sift.services.sweep import QUIET_MS
@@ -231,7 +231,7 @@ def test_the_real_pipeline(stage: Stage, monkeypatch: pytest.MonkeyPatch, site: 
     monkeypatch.setenv("USER_AGENT", "tide-reader/2 (+https://example.com/about)")
     job_id = stage.submit(f"http://{site}/tides")
     assert fetch_function(stage) == []
-    bootstrap.run(made[0].aclose())
+    environment.run(made[0].aclose())
     agents = {head["User-Agent"] for head in _Site.heads}
     assert agents == ({"tide-reader/2 (+https://example.com/about)"} if allowed else set())
     slot = stage.get(f"/v1/jobs/{job_id}/targets/0").json

@@ -149,7 +149,7 @@ def test_a_retry_and_a_removal(stage: Stage, gateway: StubGateway, key: str) -> 
 @pytest.mark.parametrize(("action", "end"), [("cancel", "cancelled"), ("pause", "paused")])
 def test_a_request_in_flight_is_aborted(stage: Stage, gateway: StubGateway, key: str, action: str, end: str) -> None:
     job_id = send(stage, key, order(stall=True)).json["id"]
-    reader = Reader(stage.store, stage.advancer(), SystemClock())
+    reader = Reader(stage.store, stage.blobs, SystemClock())
     controller = Controller(reader, stage.advancer(), stage.store, SystemClock())
     seen: list[str] = []
 

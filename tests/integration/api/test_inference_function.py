@@ -6,8 +6,9 @@ import asyncio
 import json
 from typing import Any
 
-from sift import bootstrap
+from sift import environment
 from sift.blobs.ports import content_key
+from sift.bootstrap import callers
 from sift.identity import Identity
 from sift.model_requests import read_request
 from sift.services.submit import Request
@@ -29,7 +30,7 @@ def submit(*orders: dict[str, Any], **values: Any) -> str:
     specs = [
         read_request(n, path, "small", {"stub": order, "messages": ASKED, "seed": n}) for n, order in enumerate(orders)
     ]
-    submitted = bootstrap.run(bootstrap.api().submitter.submit(ANN, Request(specs, **values)))
+    submitted = environment.run(callers.api().submitter.submit(ANN, Request(specs, **values)))
     assert not submitted.reused
     return submitted.meta.job_id
 

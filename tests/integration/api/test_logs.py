@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from sift import bootstrap
+from sift import environment
 from sift.clock import SystemClock
 from sift.content import client, pipeline
 from sift.errors import Unavailable
@@ -237,7 +237,7 @@ def live(stage: Stage, secrets: Secrets, site: Site, monkeypatch: pytest.MonkeyP
     refused = stage.request("POST", "/v1/fetch", {"url": f"http://10.0.0.1/{secrets('private')}"})
     assert refused.status == 422
     for one in made:
-        bootstrap.run(one.aclose())
+        environment.run(one.aclose())
     refuse(stage, secrets, job)
     for path in (job, f"{job}/targets", f"{job}/targets/0", f"{job}/targets/0/content", "/v1/jobs"):
         assert stage.get(path).status == 200

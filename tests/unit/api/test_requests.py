@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from sift.api import problems, views
-from sift.api.models import JobRequest, Target
+from sift.api.answers import Target
+from sift.api.models import JobRequest
 from sift.api.submissions import read_submission
 from sift.blobs.memory import MemoryBlobs
 from sift.errors import NotFound, TooLarge

@@ -18,8 +18,8 @@ START = """
 import sys
 sys.path.insert(0, {folder!r})
 import app
-from sift import bootstrap
-bootstrap.api()
+from sift.bootstrap import callers
+callers.api()
 print(*sys.modules)
 """
 
@@ -48,6 +48,13 @@ def loaded() -> set[str]:
         pytest.param("sift.content", id="the pipeline"),
         pytest.param("httpx2", id="the client of the pipeline"),
         pytest.param("sift.services.work", id="the worker"),
+        pytest.param("sift.services.submit", id="what only a submission needs"),
+        pytest.param("sift.services.advance", id="what only brings jobs forward"),
+        pytest.param("sift.services.tokens", id="the service of tokens"),
+        pytest.param("sift.queue.sqs", id="queues"),
+        pytest.param("sift.api.answers", id="models of answers"),
+        pytest.param("sift.pacing", id="hosts' paces"),
+        pytest.param("sift.assembly", id="results files"),
         pytest.param("sift.services.sweep", id="the sweeper"),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sift.api import views
-from sift.api.models import Target
+from sift.api.answers import Target
 from sift.blobs.memory import MemoryBlobs
 from sift.errors import NotFound
 from sift.services.read import Slot

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from sift import bootstrap, settings
+from sift import settings
+from sift.bootstrap import fetching
 from sift.content.answers import Answerer
 from sift.errors import Unavailable
 from sift.gateway import GatewayFailed
@@ -80,4 +81,4 @@ def test_a_parameter_of_systems_manager_is_read_decrypted() -> None:
 )
 def test_a_model_is_asked_only_where_one_is_configured(model: str, url: str, there: bool) -> None:
     config = settings.load(settings.FetchSettings, {**ALL, "QUESTION_MODEL": model, "GATEWAY_URL": url})
-    assert isinstance(bootstrap._answerer(config), Answerer) == there
+    assert isinstance(fetching.make_answerer(config), Answerer) == there

@@ -15,9 +15,9 @@ from sift.claims import DEFAULTS, read_names
 from sift.errors import Unauthenticated
 from sift.identity import Identity
 from sift.jwks import Jwks
-from sift.services.credentials import Authenticator
+from sift.services.credentials import CREDENTIAL_CHARS, Authenticator
 from sift.services.keys import KeyService
-from sift.services.tokens import TOKEN_CHARS, TokenRules, TokenService
+from sift.services.tokens import TokenRules, TokenService
 from tests.unit.services import provider
 from tests.unit.services.provider import AUDIENCE, ISSUER, public_jwk, token
 from tests.unit.services.world import FakeClock, World
@@ -86,7 +86,7 @@ def test_a_wrong_token(what: str, world: World) -> None:
 def test_the_tokens_are_refused_for_what_is_said_of_them() -> None:
     """The same ones without their fault are taken: the tests above would pass for a service that takes nothing."""
     assert len(provider.wrong_tokens()) == len(set(provider.wrong_tokens().values()))
-    assert len(token(filler="x" * 5_000)) < TOKEN_CHARS < len(provider.wrong_tokens()["oversized"])
+    assert len(token(filler="x" * 5_000)) < CREDENTIAL_CHARS < len(provider.wrong_tokens()["oversized"])
     assert authenticate(token(filler="x" * 5_000)).actor == "ann"
     assert authenticate(token("other"), keys=provider.jwks(public_jwk("other"))).actor == "ann"
     assert authenticate(token(header={"kid": ""}), keys=provider.jwks(public_jwk("ES256", kid=""))).actor == "ann"
@@ -155,6 +155,8 @@ def test_claim_names_that_can_not_be_read(text: str) -> None:
 
 def test_a_deployment_without_tokens_does_not_pay_for_them() -> None:
     """The API function's cold start is all imports."""
-    lines = "import sys, sift.bootstrap, sift.api.application; print({'jwt', 'cryptography'} & set(sys.modules))"
+    lines = (
+        "import sys, sift.bootstrap.callers, sift.api.application; print({'jwt', 'cryptography'} & set(sys.modules))"
+    )
     ran = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=True, timeout=240)
     assert ran.stdout == "set()\n"

@@ -157,7 +157,7 @@ class World:
         assembly = life.wrap("assembly", self.assembly)
         self.advancer = Advancer(store, queues, blobs, bus, self.clock, notices, assembly=assembly)
         self.submitter = Submitter(store, queues, blobs, self.clock, self.terms)
-        self.reader = Reader(store, self.advancer, self.clock)
+        self.reader = Reader(store, blobs, self.clock)
         self.controller = Controller(self.reader, self.advancer, store, self.clock)
         self.retrier = Retrier(self.reader, self.submitter)
         self.results = Results(self.reader, store, assembly, self.clock)

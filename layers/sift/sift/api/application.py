@@ -7,15 +7,16 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 
 from sift import logs, metrics
-from sift.api import immediate, openapi, problems, queries, routes
-from sift.bootstrap import Api, FetchNow, run
+from sift.api import openapi, problems, queries
+from sift.bootstrap.callers import Api, FetchNow
+from sift.environment import run
 from sift.errors import NotFound, SiftError, TargetBusy, TargetFailed, TooLarge, Unauthenticated, Unavailable
 from sift.ids import is_job_id
 from sift.nesting import is_deep
@@ -80,17 +81,30 @@ class Application:
 
 def build(services: Callable[[], Api]) -> Application:
     """The API over these services, which are asked for when a request needs them."""
+    from sift.api import routes  # here: a function that serves but one route does without the others
+
     app = _resolver()
     routes.add_routes(app, services)
-    immediate.add_route(app, _elsewhere)  # so that it is described with the others
     return Application(app, services)
 
 
 def build_fetch_now(services: Callable[[], FetchNow]) -> Application:
     """The one route that fetches while its caller waits; a function of its own serves it."""
+    from sift.api import immediate
+
     app = _resolver()
     immediate.add_route(app, services)
     return Application(app, services)
+
+
+def describe() -> APIGatewayHttpResolver:
+    """All routes, of whichever function, to be described and not to be served."""
+    from sift.api import immediate, routes
+
+    app = _resolver()
+    routes.add_routes(app, _nothing)
+    immediate.add_route(app, _nothing)
+    return app
 
 
 def _resolver() -> APIGatewayHttpResolver:
@@ -117,7 +131,7 @@ def _no_route() -> NotFound:
     return NotFound("not_found", "There is no such route.", "See /docs for the routes.")
 
 
-def _elsewhere() -> FetchNow:
+def _nothing() -> NoReturn:
     raise _no_route()
 
 

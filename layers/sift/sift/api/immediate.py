@@ -12,9 +12,10 @@ from aws_lambda_powertools.event_handler.openapi.params import Body
 
 from sift import logs
 from sift.api import openapi, problems, views
-from sift.api.models import Fetched, FetchRequest
-from sift.bootstrap import FetchNow, run
+from sift.api.models import FetchRequest
+from sift.bootstrap.callers import FetchNow
 from sift.clashes import find_clash
+from sift.environment import run
 from sift.errors import SiftError, TargetBusy, TargetFailed
 from sift.identity import FETCH
 from sift.targets import Content
@@ -30,11 +31,8 @@ _log = logging.getLogger(__name__)
 def add_route(app: APIGatewayHttpResolver, services: Callable[[], FetchNow]) -> None:
     """Put the route on the resolver. `services` is asked when a request needs them."""
 
-    @app.post(
-        "/v1/fetch",
-        tags=["fetch"],
-        responses=openapi.answers(Fetched, 200, 400, 401, 403, 413, 422, 502, 503, 504),
-    )
+    @app.post("/v1/fetch", tags=["fetch"])
+    @openapi.answers("Fetched", 200, 400, 401, 403, 413, 422, 502, 503, 504)
     def fetch(request: Annotated[FetchRequest, Body()]) -> Response[Any]:
         """One target now. Its own error is the answer's: `code` is the target's, `target_status` the page's."""
         app.context["identity"].require(FETCH)

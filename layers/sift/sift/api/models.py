@@ -1,17 +1,15 @@
-"""The bodies of the HTTP API."""
+"""The bodies that the HTTP API takes."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from sift.jobs import MAX_WINDOW, Kind, Status
+from sift.jobs import MAX_WINDOW
 from sift.model_requests import MAX_MODEL_CHARS, MAX_PATH_CHARS
 from sift.targets import FetchOptions
-from sift.webhooks import JOB_ENDED, DeliveryState, Event, check_headers
+from sift.webhooks import JOB_ENDED, Event, check_headers
 
 #: Longer than any URL that a browser or server takes (RFC 9110 asks for at least 8,000 octets).
 URL_CHARS = 8_192
@@ -39,14 +37,8 @@ Url = Annotated[str, Field(min_length=1, max_length=URL_CHARS), AfterValidator(_
 
 class _Strict(BaseModel):
     # Inputs may be credentials: no error shows them.
-    # Built when first used, as those of answers: a cold start would pay for all of them.
+    # Built when first used: a cold start would pay for all of them.
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
-
-
-class _Answer(BaseModel):
-    """What is answered; the document alone reads these models."""
-
-    model_config = ConfigDict(defer_build=True)
 
 
 class TargetRequest(_Strict):
@@ -126,131 +118,3 @@ class FetchRequest(_Strict):
     # Whether it can be fetched is the guard's to say: `invalid_url` is one error, wherever it comes from.
     url: str = Field(min_length=1, max_length=URL_CHARS, examples=["https://example.com/article"])
     options: FetchOptions = Field(default_factory=FetchOptions)
-
-
-class Fetched(_Answer):
-    """A target that was fetched at once: its content, or the link to one that is too large for JSON."""
-
-    content: str | None = Field(default=None, description="At most 4 MB; else there is `content_url`.")
-    encoding: Literal["base64"] | None = Field(default=None, description="Set where `content` is not text.")
-    content_url: str | None = Field(default=None, description="Where to read it, without a key, for five minutes.")
-    meta: dict[str, Any] = Field(description="As of a slot; `content_type` is that of the content.")
-
-
-class JobCounts(_Answer):
-    """Targets by status; they add up to `total`."""
-
-    total: int
-    pending: int
-    running: int
-    done: int
-    failed: int
-    cancelled: int
-
-
-class JobError(_Answer):
-    """Why a job ended before its targets did."""
-
-    code: str
-    detail: str
-
-
-class Webhook(_Answer):
-    """How the posts of a job go."""
-
-    url: str = Field(description="Without its query.")
-    events: list[Event]
-    state: Literal["pending"] | DeliveryState = Field(
-        description="`failed`: a post was given up, and stays; `delivered`: the last one that counts was taken."
-    )
-    last_status: int | None = Field(description="HTTP status of the last answer that was noted.")
-    last_error: str | None = Field(description="Code of what was wrong with it.")
-
-
-class Job(_Answer):
-    """A job as it stands. Times are RFC 3339 in UTC."""
-
-    id: str
-    kind: Kind
-    tenant: str
-    actor: str
-    status: Status
-    counts: JobCounts
-    bytes: int = Field(description="Content stored so far, in bytes.")
-    window: int
-    created_at: str
-    started_at: str | None
-    ended_at: str | None
-    deadline_at: str
-    expires_at: str | None = Field(description="When it will be forgotten; null: never.")
-    error: JobError | None
-    metadata: dict[str, str]
-    retry_of: str | None = Field(description="The job whose unfinished targets it runs again.")
-    webhook: Webhook | None = Field(default=None, description="Null without one.")
-    reused: bool = Field(default=False, description="An earlier submission of the same work made it.")
-
-
-class JobPage(_Answer):
-    """Jobs, newest first."""
-
-    jobs: list[Job]
-    next: str | None = Field(description="Pass it as `cursor` for the next page; null at the end.")
-
-
-class TargetError(_Answer):
-    """Why a target has no content."""
-
-    code: str
-    detail: str
-    hint: str
-    status: int | None = Field(description="HTTP status of the last answer, where there was one.")
-
-
-class Target(_Answer):
-    """One target's slot: of a fetch job with `url`, of an inference job with `path` and `model`."""
-
-    index: int
-    id: str | None
-    url: str | None = Field(default=None, description="Of a fetch job.")
-    path: str | None = Field(default=None, description="Of an inference job.")
-    model: str | None = Field(default=None, description="Of an inference job; null where the request names none.")
-    status: Literal["pending", "running", "done", "failed", "cancelled"]
-    attempts: int
-    media_type: str | None = Field(description="Of the content as stored.")
-    bytes: int | None
-    chars: int | None
-    error: TargetError | None
-    meta: dict[str, Any] | None
-    finished_at: str | None
-    content: str | None = Field(default=None, description="When asked for, finished, and at most 4 MB.")
-    encoding: Literal["base64"] | None = Field(default=None, description="Set where `content` is not UTF-8 text.")
-    content_url: str | None = Field(default=None, description="Where to read content that is over 4 MB.")
-    next_offset: int | None = Field(
-        default=None, description="With `offset` or `max_chars`: the `offset` to go on at; null at the end."
-    )
-
-
-class TargetPage(_Answer):
-    """Slots in submit order."""
-
-    targets: list[Target]
-    next: str | None = Field(description="Pass it as `cursor` for the next page; null at the end.")
-
-
-class Problem(_Answer):
-    """An error, as application/problem+json (RFC 9457). `code` is stable, `hint` says what to do next."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    hint: str
-    request_id: str
-
-
-class Health(_Answer):
-    """The API answers."""
-
-    status: Literal["ok"]
-    version: str

@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sift
-from sift.api.models import Problem
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
@@ -29,6 +27,7 @@ DESCRIPTION = (
 _REASONS = {
     200: "As asked.",
     202: "Taken in; it runs on its own.",
+    204: "Done.",
     303: "Read it at the address in `Location`, which holds for minutes.",
     400: "It can't be read.",
     401: "No valid API key or token.",
@@ -44,31 +43,41 @@ _REASONS = {
     504: "The target took too long.",
 }
 
+#: Answers without a body.
+_EMPTY = frozenset({204, 303})
 
-def answers(model: type[BaseModel], *statuses: int) -> dict[int, Any]:
-    """What a route can answer: `model` for success, a problem for the rest."""
+Route = TypeVar("Route", bound=Callable[..., Any])
+
+
+def answers(model: str | None, *statuses: int) -> Callable[[Route], Route]:
+    """Note at a route what it can answer, 500 apart: `model` of `sift.api.answers` (None: bytes of any type), and
+    problems.
+
+    The document alone reads it: models and schemas are made when somebody asks for that.
+    """
+
+    def note(route: Route) -> Route:
+        route.__dict__["answers"] = (model, statuses)
+        return route
+
+    return note
+
+
+def _responses(model: str | None, statuses: Sequence[int]) -> dict[int, Any]:
+    """What `answers` noted, as the resolver takes it."""
+    from sift.api import answers as models
+
     found: dict[int, Any] = {}
-    for status in (*(statuses or (200,)), 500):
-        problem = status >= 400
-        content = (
-            {"application/problem+json": {"model": Problem}} if problem else {"application/json": {"model": model}}
-        )
-        found[status] = {"description": _REASONS[status], "content": content}
-    return found
-
-
-def no_content_answers(*statuses: int) -> dict[int, Any]:
-    """As `answers`, for a route that answers nothing."""
-    return {204: {"description": "Done."}, **answers(Problem, *statuses)}
-
-
-def content_answers(*statuses: int) -> dict[int, Any]:
-    """As `answers`, for bytes of any type."""
-    found = answers(Problem, *(status for status in statuses if status >= 400))
-    for status in statuses:
-        if status < 400:
-            found[status] = {"description": _REASONS[status]}
-    found[200]["content"] = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+    for status in (*statuses, 500):
+        found[status] = {"description": _REASONS[status]}
+        if status >= 400:
+            found[status]["content"] = {"application/problem+json": {"model": models.Problem}}
+        elif status in _EMPTY:
+            continue
+        elif model is None:
+            found[status]["content"] = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+        else:
+            found[status]["content"] = {"application/json": {"model": getattr(models, model)}}
     return found
 
 
@@ -86,9 +95,12 @@ def _describe(app: APIGatewayHttpResolver) -> None:
         },
         security=[{"bearer": []}, {"key": []}],
     )
+    for route in [*app._static_routes, *app._dynamic_routes]:
+        if noted := route.func.__dict__.get("answers"):
+            route.responses = _responses(*noted)
 
 
-def page(app: APIGatewayHttpResolver) -> str:
+def page() -> str:
     """The document as a page of Swagger UI, which Powertools brings along."""
     from aws_lambda_powertools.event_handler.openapi import swagger_ui
 
@@ -96,16 +108,19 @@ def page(app: APIGatewayHttpResolver) -> str:
     script, style = (
         (folder / name).read_text(encoding="utf-8") for name in ("swagger-ui-bundle.min.js", "swagger-ui.min.css")
     )
-    escaped = text(app).replace("</", "<\\/")  # it stands in a script
+    escaped = text().replace("</", "<\\/")  # it stands in a script
     return swagger_ui.generate_swagger_html(escaped, script, style, "", None)
 
 
-def text(app: APIGatewayHttpResolver) -> str:
+def text() -> str:
     """The document as JSON, the same bytes for the same routes.
 
     What it takes is imported and put together when somebody asks for it: at the start it would be a fifth of what the
     function does before its first answer.
     """
+    from sift.api.application import describe
+
+    app = describe()
     _describe(app)
     document = json.loads(app.get_openapi_json_schema())
     document.pop("servers", None)  # it is served wherever it is deployed
@@ -122,7 +137,7 @@ def text(app: APIGatewayHttpResolver) -> str:
         responses = route["responses"]
         if "HTTPValidationError" in json.dumps(responses.get("422", {})):
             del responses["422"]
-        for status in {"204", "303"} & set(responses):
+        for status in set(map(str, _EMPTY)) & set(responses):
             del responses[status]["content"]
     schemas = document["components"]["schemas"]
     document["components"]["schemas"] = {name: schema for name, schema in schemas.items() if name not in foreign}
@@ -137,10 +152,7 @@ def _texts(app: APIGatewayHttpResolver) -> dict[str, str]:
 
 def main() -> None:
     """Print the document."""
-    from sift.api.application import build
-    from sift.bootstrap import api
-
-    print(text(build(api).resolver), end="")
+    print(text(), end="")
 
 
 if __name__ == "__main__":

@@ -6,14 +6,14 @@ import http
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.event_handler import Response
 
 from sift import errors
-from sift.api.models import Problem
-from sift.clashes import Clash
-from sift.targets import FetchOptions
+
+if TYPE_CHECKING:
+    from sift.clashes import Clash
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -104,16 +104,16 @@ def _response(
     headers: Mapping[str, str],
     extra: Mapping[str, Any],
 ) -> Response[str]:
-    problem = Problem(
-        type="about:blank",
-        title=http.HTTPStatus(status).phrase,
-        status=status,
-        detail=detail,
-        code=code,
-        hint=hint,
-        request_id=request_id,
-    )
-    body = json.dumps({**problem.model_dump(), **extra}, ensure_ascii=False)
+    problem = {
+        "type": "about:blank",
+        "title": http.HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "hint": hint,
+        "request_id": request_id,
+    }
+    body = json.dumps({**problem, **extra}, ensure_ascii=False)
     return Response(status, content_type=MEDIA_TYPE, body=body, headers=dict(headers))
 
 
@@ -150,9 +150,10 @@ def refuse_fields(found: Sequence[Mapping[str, Any]]) -> errors.RequestRefused:
         hint = "A webhook is an object with `url` (http or https), `events`, `headers` and `metadata`."
         return errors.Invalid("invalid_webhook", detail, hint, extra=extra)
     if path[0] == "options" or "options" in path[2:3]:
-        return errors.Invalid(
-            "unsupported_option", detail, f"The options are {', '.join(FetchOptions.model_fields)}.", extra=extra
-        )
+        from sift.targets import FetchOptions  # a cold start does without
+
+        hint = f"The options are {', '.join(FetchOptions.model_fields)}."
+        return errors.Invalid("unsupported_option", detail, hint, extra=extra)
     if path[0] in _SHAPES:
         if len(path) > 1:
             extra["index"] = path[1]

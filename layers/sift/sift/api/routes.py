@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
@@ -14,17 +14,19 @@ from pydantic import Field
 
 import sift
 from sift.api import cursors, excerpts, openapi, views
-from sift.api.models import Health, Job, JobPage, JobRequest, Target, TargetPage
+from sift.api.models import JobRequest
 from sift.api.queries import PLAIN_FLAG, PLAIN_NUMBER
-from sift.api.submissions import read_submission
 from sift.api.views import json_response
-from sift.bootstrap import Api, run
+from sift.bootstrap.callers import Api
 from sift.clock import SystemClock
+from sift.environment import run
 from sift.errors import Invalid
 from sift.identity import ADMIN, FETCH, INFERENCE, NAME_CHARS, Identity
 from sift.jobs import Kind, Meta, State, Status
 from sift.services.read import Slot, Whose
-from sift.services.submit import Submitted
+
+if TYPE_CHECKING:
+    from sift.services.submit import Submitted
 
 #: Longest hold of a status read, in seconds: an HTTP API ends a request after 30.
 WAIT_SECONDS = 20
@@ -66,30 +68,33 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         found.require(*scopes)
         return found
 
-    @router.get("/healthz", tags=["service"], responses=openapi.answers(Health))
+    @router.get("/healthz", tags=["service"])
+    @openapi.answers("Health", 200)
     def health() -> Response[Any]:
         """Whether the API answers. It needs no key."""
         return json_response(200, {"status": "ok", "version": sift.__version__})
 
     @router.get("/openapi.json", tags=["service"], include_in_schema=False)
     def schema() -> Response[Any]:
-        return Response(200, content_type="application/json", body=openapi.text(app))
+        return Response(200, content_type="application/json", body=openapi.text())
 
     @router.get("/docs", tags=["service"], include_in_schema=False)
     def docs() -> Response[Any]:
-        return Response(200, content_type="text/html", body=openapi.page(app))
+        return Response(200, content_type="text/html", body=openapi.page())
 
-    @router.post(
-        "/v1/jobs", tags=["jobs"], responses=openapi.answers(Job, 200, 202, 400, 401, 403, 409, 413, 422, 429, 503)
-    )
+    @router.post("/v1/jobs", tags=["jobs"])
+    @openapi.answers("Job", 200, 202, 400, 401, 403, 409, 413, 422, 429, 503)
     def submit(request: Annotated[JobRequest, Body()]) -> Response[Any]:
         """Submit a batch of URLs, or of requests to the model gateway. The same work again answers the same job, with
         `reused: true`."""
+        from sift.api.submissions import read_submission  # here: the other routes start sooner without
+
         key = app.current_event.headers.get("idempotency-key") or app.current_event.headers.get("x-idempotency-key")
         who, api = caller(INFERENCE if request.requests else FETCH), services()
         return _submitted(api, run(api.submitter.submit(who, read_submission(request, key, api.check_webhook))))
 
-    @router.get("/v1/jobs", tags=["jobs"], responses=openapi.answers(JobPage, 200, 400, 401, 403, 422, 503))
+    @router.get("/v1/jobs", tags=["jobs"])
+    @openapi.answers("JobPage", 200, 400, 401, 403, 422, 503)
     def jobs(
         cursor: Cursor = None,
         limit: Annotated[int, Field(ge=1, le=PAGE_JOBS), PLAIN_NUMBER, Query()] = 20,
@@ -111,7 +116,8 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         bodies = [views.job(meta, state, _clock.now_ms(), delivery=posts.get(meta.job_id)) for meta, state in found]
         return json_response(200, {"jobs": bodies, "next": more and cursors.encode(salt, more)})
 
-    @router.get("/v1/jobs/<job_id>", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 422, 503))
+    @router.get("/v1/jobs/<job_id>", tags=["jobs"])
+    @openapi.answers("Job", 200, 401, 403, 404, 422, 503)
     def status(
         job_id: JobId,
         wait: Annotated[
@@ -124,51 +130,41 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         """A job's state: counts, times, error; no contents. Cheap enough to poll."""
         return _job(services(), run(services().reader.wait(caller(*READ), job_id, wait)))
 
-    @router.post(
-        "/v1/jobs/<job_id>/cancel", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 409, 422, 503)
-    )
+    @router.post("/v1/jobs/<job_id>/cancel", tags=["jobs"])
+    @openapi.answers("Job", 200, 401, 403, 404, 409, 422, 503)
     def cancel(job_id: JobId) -> Response[Any]:
         """Cancel a job. Doing it again changes nothing; what has finished is kept. An inference job is `cancelling`
         until its requests in flight are aborted."""
         return _job(services(), run(services().controller.cancel(caller(*CHANGE), job_id)))
 
-    @router.post(
-        "/v1/jobs/<job_id>/pause", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 409, 422, 503)
-    )
+    @router.post("/v1/jobs/<job_id>/pause", tags=["jobs"])
+    @openapi.answers("Job", 200, 401, 403, 404, 409, 422, 503)
     def pause(job_id: JobId) -> Response[Any]:
         """Pause a job: what is being fetched ends, a request in flight is aborted and runs again later, nothing new
         starts. Its deadline runs on."""
         return _job(services(), run(services().controller.pause(caller(*CHANGE), job_id)))
 
-    @router.post(
-        "/v1/jobs/<job_id>/resume", tags=["jobs"], responses=openapi.answers(Job, 200, 401, 403, 404, 409, 422, 503)
-    )
+    @router.post("/v1/jobs/<job_id>/resume", tags=["jobs"])
+    @openapi.answers("Job", 200, 401, 403, 404, 409, 422, 503)
     def resume(job_id: JobId) -> Response[Any]:
         """Go on with a paused job."""
         return _job(services(), run(services().controller.resume(caller(*CHANGE), job_id)))
 
-    @router.post(
-        "/v1/jobs/<job_id>/retry",
-        tags=["jobs"],
-        responses=openapi.answers(Job, 200, 202, 401, 403, 404, 409, 422, 429, 503),
-    )
+    @router.post("/v1/jobs/<job_id>/retry", tags=["jobs"])
+    @openapi.answers("Job", 200, 202, 401, 403, 404, 409, 422, 429, 503)
     def retry(job_id: JobId) -> Response[Any]:
         """Run what failed or never ran as a new job, `retry_of` this one, which stays as it ended."""
         return _submitted(services(), run(services().retrier.retry(caller(*CHANGE), job_id)))
 
-    @router.delete(
-        "/v1/jobs/<job_id>", tags=["jobs"], responses=openapi.no_content_answers(401, 403, 404, 409, 422, 503)
-    )
+    @router.delete("/v1/jobs/<job_id>", tags=["jobs"])
+    @openapi.answers(None, 204, 401, 403, 404, 409, 422, 503)
     def delete(job_id: JobId) -> Response[Any]:
         """Forget an ended job: it is gone at once, and what it stored is removed in steps."""
         run(services().controller.delete(caller(*CHANGE), job_id))
         return Response(204, body="")
 
-    @router.get(
-        "/v1/jobs/<job_id>/targets",
-        tags=["targets"],
-        responses=openapi.answers(TargetPage, 200, 400, 401, 403, 404, 422, 503),
-    )
+    @router.get("/v1/jobs/<job_id>/targets", tags=["targets"])
+    @openapi.answers("TargetPage", 200, 400, 401, 403, 404, 422, 503)
     def targets(
         job_id: JobId,
         cursor: Cursor = None,
@@ -180,22 +176,16 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         page = _page(services(), caller(*READ), job_id, cursor, limit, status, content)
         return json_response(200, run(page))
 
-    @router.get(
-        "/v1/jobs/<job_id>/targets/<index>",
-        tags=["targets"],
-        responses=openapi.answers(Target, 200, 401, 403, 404, 422, 503),
-    )
+    @router.get("/v1/jobs/<job_id>/targets/<index>", tags=["targets"])
+    @openapi.answers("Target", 200, 401, 403, 404, 422, 503)
     def target(job_id: JobId, index: Index, offset: Offset = None, max_chars: MaxChars = None) -> Response[Any]:
         """One target with its content, or with `offset` and `max_chars` of it."""
         api = services()
         slot = run(api.reader.slot(caller(*READ), job_id, index))
         return json_response(200, run(views.with_content(job_id, slot, api.blobs, offset, max_chars)))
 
-    @router.get(
-        "/v1/jobs/<job_id>/targets/<index>/content",
-        tags=["targets"],
-        responses=openapi.content_answers(200, 303, 401, 403, 404, 422, 503),
-    )
+    @router.get("/v1/jobs/<job_id>/targets/<index>/content", tags=["targets"])
+    @openapi.answers(None, 200, 303, 401, 403, 404, 422, 503)
     def content(job_id: JobId, index: Index, offset: Offset = None, max_chars: MaxChars = None) -> Response[Any]:
         """A target's content as stored, with its own type. Above 4 MB: 303 to a link that holds for minutes.
 
@@ -223,11 +213,8 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         answer.base64_encoded = True
         return answer
 
-    @router.get(
-        "/v1/jobs/<job_id>/results",
-        tags=["jobs"],
-        responses=openapi.answers(Job, 202, 303, 401, 403, 404, 409, 422, 503),
-    )
+    @router.get("/v1/jobs/<job_id>/results", tags=["jobs"])
+    @openapi.answers("Job", 202, 303, 401, 403, 404, 409, 422, 503)
     def results(job_id: JobId) -> Response[Any]:
         """All outcomes of an ended job as one gzip JSON Lines file: 303 to a link that holds for minutes, or 202 with
         the job while the file is being written."""

@@ -7,12 +7,11 @@ import contextlib
 import json
 import re
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.event_handler import Response
 
 from sift.api.excerpts import MAX_CHARS, cut, is_of_another, is_text
-from sift.api.models import Job
 from sift.blobs.ports import Blobs, answer_key
 from sift.clock import rfc3339
 from sift.errors import NotFound
@@ -20,7 +19,9 @@ from sift.jobs import Meta, State, counts
 from sift.services.read import Slot
 from sift.store.ports import Outcome
 from sift.targets import Content
-from sift.webhooks import Delivery
+
+if TYPE_CHECKING:
+    from sift.webhooks import Delivery
 
 #: Content above this (bytes) is never put inside JSON.
 INLINE_BYTES = 4_000_000
@@ -39,28 +40,26 @@ def job(
     error = None
     if state.error is not None:
         error = {"code": state.error, "detail": _JOB_ERRORS.get(state.error, state.error)}
-    return Job.model_validate(
-        {
-            "id": meta.job_id,
-            "kind": meta.kind,
-            "tenant": meta.identity["tenant"],
-            "actor": meta.identity["actor"],
-            "status": state.status,
-            "counts": counts(state, now_ms),
-            "bytes": state.bytes,
-            "window": state.window,
-            "created_at": rfc3339(meta.created_at),
-            "started_at": _moment(state.started_at),
-            "ended_at": _moment(state.ended_at),
-            "deadline_at": rfc3339(meta.deadline_at),
-            "expires_at": None if state.expires_at is None else rfc3339(state.expires_at * 1000),
-            "error": error,
-            "metadata": dict(meta.metadata),
-            "retry_of": meta.retry_of,
-            "webhook": _webhook(meta, delivery),
-            "reused": reused,
-        }
-    ).model_dump()
+    return {
+        "id": meta.job_id,
+        "kind": meta.kind,
+        "tenant": meta.identity["tenant"],
+        "actor": meta.identity["actor"],
+        "status": state.status,
+        "counts": counts(state, now_ms),
+        "bytes": state.bytes,
+        "window": state.window,
+        "created_at": rfc3339(meta.created_at),
+        "started_at": _moment(state.started_at),
+        "ended_at": _moment(state.ended_at),
+        "deadline_at": rfc3339(meta.deadline_at),
+        "expires_at": None if state.expires_at is None else rfc3339(state.expires_at * 1000),
+        "error": error,
+        "metadata": dict(meta.metadata),
+        "retry_of": meta.retry_of,
+        "webhook": _webhook(meta, delivery),
+        "reused": reused,
+    }
 
 
 def _webhook(meta: Meta, delivery: Delivery | None) -> dict[str, Any] | None:

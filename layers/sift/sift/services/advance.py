@@ -16,7 +16,7 @@ from sift.jobs import ENDED, SEGMENT, Meta, Pause, Release, Settle, State, Statu
 from sift.messages import Message, RequestMessage, TargetMessage
 from sift.queue.ports import Queue, Sender
 from sift.services.notices import Notices
-from sift.store.codec import unpack_specs
+from sift.services.specs import read_specs
 from sift.store.ports import AnySpec, Spec, Store
 
 _log = logging.getLogger(__name__)
@@ -117,7 +117,7 @@ class Advancer:
         try:
             messages = []
             for number in sorted({index // SEGMENT for index in indexes}):
-                specs = await self.read_specs(job_id, number)
+                specs = await read_specs(self._store, self._blobs, job_id, number)
                 for index in indexes:
                     if index // SEGMENT == number:
                         messages.append(target_message(job_id, index, specs[index % SEGMENT]))
@@ -128,18 +128,6 @@ class Advancer:
             if accepted < len(messages):
                 left = len(messages) - accepted
                 _log.warning("%d targets wait for the sweeper", left, extra={"job_id": job_id})
-
-    async def read_specs(self, job_id: str, number: int) -> Sequence[AnySpec]:
-        """One segment of a job's targets, wherever it is kept."""
-        segment = await self._store.get_segment(job_id, number)
-        if segment is None:
-            raise Unavailable(f"Segment {number} of {job_id} is missing.")
-        if segment.blob is None:
-            return segment.specs
-        data = await self._blobs.get(segment.blob)
-        if data is None:
-            raise Unavailable(f"Segment {number} of {job_id} is missing in the bucket.")
-        return unpack_specs(data)
 
     async def _end_pause(self, state: State) -> State | None:
         if state.pausing_at is None:  # `pausing` is only ever written together with its time

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sift.identity import Identity
 from sift.services.keys import KeyService
-from sift.services.tokens import TOKEN_CHARS, TokenService, is_token
 
-#: Nothing longer is looked at. A key is shorter than any token.
-CREDENTIAL_CHARS = TOKEN_CHARS
+if TYPE_CHECKING:
+    from sift.services.tokens import TokenService
+
+#: Nothing longer is looked at. An HTTP API takes 10,240 bytes of headers in all.
+CREDENTIAL_CHARS = 8_192
 
 
 class Authenticator:
@@ -19,6 +23,9 @@ class Authenticator:
 
     async def authenticate(self, credential: str | None) -> Identity:
         """Who holds this key or token. Raises Unauthenticated, the same for whatever is wrong with it."""
-        if self._tokens is not None and credential is not None and is_token(credential):
-            return await self._tokens.authenticate(credential)
+        if self._tokens is not None and credential is not None:
+            from sift.services.tokens import is_token  # here: a deployment without tokens does not load it
+
+            if is_token(credential):
+                return await self._tokens.authenticate(credential)
         return await self._keys.authenticate(credential)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sift import ids
+from sift.blobs.ports import Blobs
 from sift.clock import Clock
 from sift.errors import Forbidden, NotFound
 from sift.identity import Identity
 from sift.jobs import ENDED, SEGMENT, Meta, State
-from sift.services.advance import Advancer
+from sift.services.specs import read_specs
 from sift.store.ports import AnySpec, Outcome, Spec, Store
-from sift.webhooks import Delivery
+
+if TYPE_CHECKING:
+    from sift.webhooks import Delivery
 
 #: How often a held status read looks again, in seconds.
 POLL_SECONDS = 0.5
@@ -66,9 +69,9 @@ class Reader:
     """Reads on behalf of one caller at a time: what belongs to another reads as absent, but to an admin of its
     tenant. An admin changes nothing of others."""
 
-    def __init__(self, store: Store, advancer: Advancer, clock: Clock) -> None:
+    def __init__(self, store: Store, blobs: Blobs, clock: Clock) -> None:
         self._store = store
-        self._advancer = advancer
+        self._blobs = blobs
         self._clock = clock
 
     async def job(self, identity: Identity, job_id: str) -> tuple[Meta, State]:
@@ -194,7 +197,7 @@ class Reader:
         """These targets of a job as they were submitted."""
         found: list[AnySpec] = []
         for number in sorted({index // SEGMENT for index in indexes}):
-            segment = await self._advancer.read_specs(job_id, number)
+            segment = await read_specs(self._store, self._blobs, job_id, number)
             found += [segment[index % SEGMENT] for index in indexes if index // SEGMENT == number]
         return found
 
@@ -213,7 +216,7 @@ class Reader:
                 slots.append(_finished(outcomes[index]))
                 continue
             if specs is None:
-                specs = await self._advancer.read_specs(state.job_id, number)
+                specs = await read_specs(self._store, self._blobs, state.job_id, number)
             slots.append(_derived(state, index, specs[index % SEGMENT], self._clock.now_ms()))
         return slots
 

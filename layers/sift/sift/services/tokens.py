@@ -11,9 +11,8 @@ from typing import Any, Protocol
 from sift.claims import identify
 from sift.errors import Unauthenticated
 from sift.identity import Identity
+from sift.services.credentials import CREDENTIAL_CHARS
 
-#: Nothing longer is parsed. An HTTP API takes 10,240 bytes of headers in all.
-TOKEN_CHARS = 8_192
 #: How far the provider's clock may be off, in seconds.
 LEEWAY_SECONDS = 10
 
@@ -57,7 +56,7 @@ class TokenRules:
 
 def is_token(credential: str) -> bool:
     """Whether it has the form of a signed JWT."""
-    return len(credential) <= TOKEN_CHARS and _TOKEN.fullmatch(credential) is not None
+    return len(credential) <= CREDENTIAL_CHARS and _TOKEN.fullmatch(credential) is not None
 
 
 class TokenService:

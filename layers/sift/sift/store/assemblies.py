@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from botocore.exceptions import ClientError
 
 from sift import aws
-from sift.assembly import Assembly
 from sift.store import codec, keys, requests
 from sift.store.table import Table
+
+if TYPE_CHECKING:
+    from sift.assembly import Assembly
 
 
 class AssemblyTable(Table):

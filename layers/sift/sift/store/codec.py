@@ -9,18 +9,21 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
 from sift import ids
-from sift.assembly import Assembly
 from sift.errors import DataUnreadable
 from sift.identity import DEFAULT_CLASS, Identity, KeyRecord
 from sift.jobs import Flight, Meta, State
-from sift.pacing import Pace
 from sift.store.ports import AnySpec, Idempotency, Outcome, RequestSpec, Segment, Spec
-from sift.webhooks import Delivery, Secrets
+
+# What is rare is loaded with the first item of its kind: a cold start would pay for all of it.
+if TYPE_CHECKING:
+    from sift.assembly import Assembly
+    from sift.pacing import Pace
+    from sift.webhooks import Delivery, Secrets
 
 VERSION = 1
 
@@ -266,6 +269,8 @@ def assembly_item(assembly: Assembly) -> Item:
 
 
 def assembly_from(item: Item) -> Assembly:
+    from sift.assembly import Assembly
+
     job_id = item["pk"].removeprefix("RESULTS#")
     return Assembly(
         job_id,
@@ -334,6 +339,8 @@ def key_from(item: Item) -> KeyRecord:
 
 def pace_from(item: Item) -> Pace:
     """A host of which only a Retry-After is known has no tickets yet."""
+    from sift.pacing import Pace
+
     return Pace(
         next_at=int(item.get("next_at", 0)),
         issued=int(item.get("issued", 0)),
@@ -354,6 +361,8 @@ def delivery_item(delivery: Delivery, expires_at: int | None) -> Item:
 
 
 def delivery_from(item: Item) -> Delivery:
+    from sift.webhooks import Delivery
+
     return Delivery(item["state"], _integer(item, "status"), item.get("error"))
 
 
@@ -367,4 +376,6 @@ def secrets_item(secrets: Secrets) -> Item:
 
 
 def secrets_from(item: Item) -> Secrets:
+    from sift.webhooks import Secrets
+
     return Secrets(item["current"], item.get("previous"), int(item["previous_until"]))

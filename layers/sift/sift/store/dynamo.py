@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.exceptions import ClientError
 
@@ -27,7 +27,9 @@ from sift.store.ports import (
     Submission,
 )
 from sift.store.table import found_state
-from sift.webhooks import Delivery, Secrets
+
+if TYPE_CHECKING:
+    from sift.webhooks import Delivery, Secrets
 
 
 class DynamoStore(AssemblyTable, HostTable):

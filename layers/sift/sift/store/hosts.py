@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from sift import aws
-from sift.pacing import Claim, Pace
 from sift.store import codec, keys, requests
 from sift.store.table import Table
+
+if TYPE_CHECKING:
+    from sift.pacing import Claim, Pace
 
 #: A host that nobody asks for this long (seconds) is forgotten.
 KEPT_SECONDS = 86_400

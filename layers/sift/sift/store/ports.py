@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from sift.assembly import Assembly
-from sift.identity import KeyRecord
-from sift.jobs import Flight, Meta, State, Status
-from sift.pacing import Claim, Pace
-from sift.webhooks import Delivery, Secrets
+if TYPE_CHECKING:
+    from sift.assembly import Assembly
+    from sift.identity import KeyRecord
+    from sift.jobs import Flight, Meta, State, Status
+    from sift.pacing import Claim, Pace
+    from sift.webhooks import Delivery, Secrets
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sift import ids
 from sift.jobs import ACTIVE, COUNTING, ENDED, LIVE, Flight, State, Status
 from sift.store import codec, keys
-from sift.webhooks import Delivery, Secrets
+
+if TYPE_CHECKING:
+    from sift.webhooks import Delivery, Secrets
 
 Request = dict[str, Any]
 

@@ -1,0 +1,1 @@
+"""Puts the parts together for each function: the only place that makes clients, and none before it is needed."""
