@@ -30,10 +30,11 @@ from sift.gateway import Gateway
 from sift.identity import Limits
 from sift.model_requests import read_request
 from sift.queue.memory import MemoryQueue
+from sift.queue.ports import Received
 from sift.services.advance import Advancer
 from sift.services.inferring import InferenceRunner
 from sift.services.submit import Request, Submitter, Terms
-from sift.services.work import Received, Worker
+from sift.services.work import Worker
 from sift.store.memory import MemoryStore
 from sift.store.ports import RequestSpec
 from sift.upstream import Upstream, UpstreamRequest

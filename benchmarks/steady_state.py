@@ -18,13 +18,14 @@ from sift.blobs.s3 import S3Blobs
 from sift.clock import SystemClock
 from sift.events.eventbridge import EventBridgeBus
 from sift.identity import Identity, Limits
+from sift.queue.ports import Received
 from sift.queue.sqs import SqsDeadLetters, SqsQueue
 from sift.services.advance import Advancer
 from sift.services.control import Controller
 from sift.services.fetching import FetchRunner
 from sift.services.read import Reader
 from sift.services.submit import Request, Submitter, Terms
-from sift.services.work import Received, Worker
+from sift.services.work import Worker
 from sift.store.dynamo import DynamoStore
 from sift.store.ports import Spec
 from sift.targets import Content

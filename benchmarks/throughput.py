@@ -27,10 +27,11 @@ from sift.clock import SystemClock
 from sift.events.memory import MemoryBus
 from sift.identity import Identity, Limits
 from sift.queue.memory import MemoryQueue
+from sift.queue.ports import Received
 from sift.services.advance import Advancer
 from sift.services.fetching import FetchRunner
 from sift.services.submit import Request, Submitter, Terms
-from sift.services.work import Received, Worker
+from sift.services.work import Worker
 from sift.store.memory import MemoryStore
 from sift.store.ports import Spec, Store
 

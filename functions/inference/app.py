@@ -10,7 +10,7 @@ from sift.bootstrap.workers import inference_worker
 from sift.emf import published
 from sift.environment import run
 from sift.loglines import make_logger, reported
-from sift.services.work import Received
+from sift.queue.ports import Received
 
 logger = make_logger()
 

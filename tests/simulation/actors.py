@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sift.api.views import line
 from sift.jobs import Kind
 from sift.queue.kinds import KindQueues
+from sift.queue.ports import Received
 from sift.services.advance import Advancer
 from sift.services.assemble import Assembler
 from sift.services.control import Controller
@@ -21,11 +21,12 @@ from sift.services.purge import Purger
 from sift.services.read import Reader
 from sift.services.results import Results
 from sift.services.retry import Retrier
+from sift.services.runner import Runner
 from sift.services.submit import Submitter, Terms
 from sift.services.sweep import Report, Sweeper
-from sift.services.work import Received, Runner, Worker
+from sift.services.work import Worker
 from tests.simulation.backend import PART_BYTES, VISIBILITY_SECONDS, target_of
-from tests.simulation.processes import Process
+from tests.simulation.processes import Process, break_off
 from tests.simulation.scenario import PACE
 from tests.simulation.site import REQUEST_SECONDS
 
@@ -38,29 +39,11 @@ SWEEP_SECONDS = 55
 API_SECONDS = 29
 
 
-class FrankWorker(Worker):
-    """A worker whose last catch catches nothing: what nobody foresaw is to break the run."""
-
-    def __init__(self, world: World, process: Process, **parts: Any) -> None:
-        super().__init__(**parts)
-        self._world = world
-        self._process = process
-
-    async def _judged(self, *arguments: Any) -> str | None:
-        try:
-            return await super()._judged(*arguments)
-        except Exception as error:
-            self._world.surprised(self._process.name, error)
-            raise
-
-
 class FrankSweeper(Sweeper):
-    """A sweeper that breaks the run on what nobody foresaw."""
+    """A sweeper whose last catch catches nothing."""
 
     def _unforeseen(self, job_id: str, report: Report) -> None:
-        error = sys.exc_info()[1]
-        if error is not None:
-            raise error
+        break_off()
 
 
 class WorkerProcess(Process):
@@ -76,9 +59,7 @@ class WorkerProcess(Process):
         if kind == "inference":
             runner = InferenceRunner(world.site.gateway_for(self), store, blobs, self, REQUEST_SECONDS)
         notices = Notices(self.port("notices", backend.notices), self)
-        self.worker = FrankWorker(
-            world,
-            self,
+        self.worker = Worker(
             store=store,
             queue=queue,
             dead_letters=self.port("dead_letters", backend.dead_letters),
@@ -92,6 +73,7 @@ class WorkerProcess(Process):
             random_source=world.rng,
             notices=notices,
         )
+        self.worker.judge.unforeseen = break_off
 
     async def run(self, batch: list[Received]) -> list[str]:
         loop = self.world.loop

@@ -11,7 +11,7 @@ from sift.blobs.memory import MemoryBlobs
 from sift.events.memory import MemoryBus
 from sift.jobs import Kind
 from sift.queue.memory import MemoryQueue
-from sift.services.work import Received
+from sift.queue.ports import Received
 from sift.store.codec import unpack_specs
 from sift.store.memory import MemoryStore
 from sift.store.ports import Segment, Spec, Submission

@@ -23,8 +23,8 @@ from werkzeug.test import Client, EnvironBuilder
 
 from sift.jobs import Kind
 from sift.queue.memory import MemoryQueue
+from sift.queue.ports import Received
 from sift.queue.sqs import SqsQueue
-from sift.services.work import Received
 from sift.store import codec
 from sift.store.dynamo import DynamoStore
 from sift.store.memory import MemoryStore

@@ -52,12 +52,12 @@ STORE_THEN_COUNT = """\
             return await self._lost(claimed)
         changed = await self._store.finish(job_id, index, claimed.lease, outcome.status, outcome.size)
         if not changed.ok:
-            return await self._refused(claimed.received, claimed.message, changed.state)
+            return await self._refused(claimed.message, changed.state)
 """
 COUNT_THEN_STORE = """\
         changed = await self._store.finish(job_id, index, claimed.lease, outcome.status, outcome.size)
         if not changed.ok:
-            return await self._refused(claimed.received, claimed.message, changed.state)
+            return await self._refused(claimed.message, changed.state)
         await self._store.put_outcome(job_id, outcome, claimed.state.expires_at)
 """
 
@@ -96,13 +96,12 @@ MUTATIONS = (
     _one("claim takes any refusal for a lost answer", WORK, "changed.repeated and entry", "entry"),
     _one(
         "held message acknowledged", WORK,
-        "await self._queue.set_visibility(received.receipt, _seconds(held_for + 1))\n            return False",
-        "return True",
+        "return (state.flight[message.index].until - now) / 1000 + 1", "return None",
     ),
     _one(
         "refused claim does not advance", WORK,
-        "        await self._advancer.advance(message.job_id, state)\n        return True\n\n    async def _defer",
-        "        return True\n\n    async def _defer",
+        "        await self._advancer.advance(message.job_id, state)\n        return None\n\n    async def _defer",
+        "        return None\n\n    async def _defer",
     ),
     _one("busy charged as a claim", STORE, "if busy_since is None else 0,", "if busy_since is None else 1,"),
     _one("busy charged as a claim (DynamoDB)", REQUESTS, '":none": 0, ":busy"', '":none": 1, ":busy"'),
@@ -151,7 +150,7 @@ MUTATIONS = (
     _one("answer that has arrived thrown away", INFERRING, "if not arrived.is_set() and not asking", "if not asking"),
     _one("answer stored from its end on", INFERRING, "            response.file.seek(0)\n", ""),
     _one("answer waits for the bucket for ever", INFERRING, "                    raise\n                _log", "                    pass\n                _log"),
-    _one("aborted, and the lease kept", WORK, "return await self._stop(claimed)\n        except Unavail", "return True\n        except Unavail"),
+    _one("aborted, and the lease kept", WORK, "return await self._stop(claimed)\n        except Unavail", "return None\n        except Unavail"),
     _one("less than its time is final", WORK, "seconds < batch.whole_s - LATE_SECONDS", "False"),
     _one("fault of ours charged", WORK, "            await self._hand_back(claimed, quiet_since(self._clock.now_ms()))  #", "            #"),
     _one("cut off for ever", WORK, "claimed.entry.claims >= MAX_CLAIMS:", "claimed.entry.claims >= 10**9:"),
@@ -198,13 +197,13 @@ MUTATIONS = (
     _one("a start for each target", NOTICES, "state.started_at == claimed_at and claims == 1", "True or claims == 1"),
     _one(
         "a failed post is acknowledged", NOTIFY,
-        "await self._queue.set_visibility(received.receipt, math.ceil(wait))\n        return False", "return True",
+        "await self._note(meta, known, delivery)\n        return wait", "return None",
     ),
     _one("a post is never given up", NOTIFY, "- notice.at > GIVE_UP_MS", "- notice.at > 10**15"),
-    _one("a last chance is put off", NOTIFY, "get(address, 0) or self._is_last(notice, wait)", "get(address, 0)"),
+    _one("a last chance is put off", NOTIFY, "if not self._is_last(notice, wait):", "if True:"),
     _one("a receiver rests for all callers", NOTIFY, "address = (meta.caller, ", 'address = ("", '),
     _one("a receiver never rests", NOTIFY, "self._resting[address] = now + seconds * 1000", "pass"),
-    _one("a table that is away is asked without end", NOTIFY, "post_wait(received.receives, None, self._random.random()))\n        except DataUnreadable", "5)\n        except DataUnreadable"),
+    _one("a table that is away is asked without end", NOTIFY, "dead_letters, self._next_wait)", "dead_letters, lambda _: 5)"),
     _one("gone is asked again", NOTIFY, "if known is not None and known.status == GONE_STATUS:", "if False:"),
     _one("a blocked address is tried for a day", NOTIFY, 'in {"blocked_address", "invalid_url"}', 'in {"invalid_url"}'),
     _one("given up, and nobody hears of it", NOTIFY, '            await self._dead_letters.bury(received.body, f"', '            print(f"'),

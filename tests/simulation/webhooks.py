@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sift.errors import TargetBusy, TargetFailed
+from sift.queue.ports import Received
 from sift.services.notify import Notifier
-from sift.services.work import Received
 from sift.webhooks import EVENTS, Secrets, signed_headers
 from tests.simulation.invariants import ENDED, broken
-from tests.simulation.processes import Process
+from tests.simulation.processes import Process, break_off
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -133,31 +133,13 @@ class _Poster:
         return await self._receivers.take(self._process, url, headers, body, deadline_s)
 
 
-class FrankNotifier(Notifier):
-    """A notifier whose last catch catches nothing: what nobody foresaw is to break the run."""
-
-    def __init__(self, world: World, process: Process, **parts: Any) -> None:
-        super().__init__(**parts)
-        self._world = world
-        self._process = process
-
-    async def _judged(self, *arguments: Any) -> str | None:
-        try:
-            return await super()._judged(*arguments)
-        except Exception as error:
-            self._world.surprised(self._process.name, error)
-            raise
-
-
 class NotifierProcess(Process):
     """An execution environment of functions/notify."""
 
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world, name)
         backend = world.backend
-        self.notifier = FrankNotifier(
-            world,
-            self,
+        self.notifier = Notifier(
             store=self.port("store", backend.store),
             queue=self.port("notices", backend.notices),
             dead_letters=self.port("dead_letters", backend.given_up),
@@ -165,6 +147,7 @@ class NotifierProcess(Process):
             clock=self,
             random_source=world.rng,
         )
+        self.notifier.judge.unforeseen = break_off
 
     async def run(self, batch: Sequence[Received]) -> list[str]:
         loop = self.world.loop

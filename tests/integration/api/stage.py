@@ -22,11 +22,12 @@ from sift.clock import Clock, SystemClock
 from sift.errors import TargetFailed
 from sift.events.eventbridge import EventBridgeBus
 from sift.jobs import State
+from sift.queue.ports import Received
 from sift.queue.sqs import SqsDeadLetters, SqsQueue
 from sift.services.advance import Advancer
 from sift.services.fetching import FetchRunner
 from sift.services.keys import KeyService
-from sift.services.work import Received, Worker
+from sift.services.work import Worker
 from sift.store.dynamo import DynamoStore
 from sift.targets import Content
 from sift_client.local.blueprint import Blueprint

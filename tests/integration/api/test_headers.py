@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sift.errors import TargetBusy
-from sift.services.work import Received
+from sift.queue.ports import Received
 from sift.targets import Content
 from tests.integration.api.stage import NOT_THERE, Stage, submit_refused
 

@@ -442,7 +442,7 @@ def test_a_message_that_can_not_be_read_stays(body: str, seconds: int) -> None:
         world = World()
         receipt = world.assembly.add(body)
         batch = world.assembly.receive(1)
-        from sift.services.work import Received
+        from sift.queue.ports import Received
 
         received = [Received(r, r, m.body) for r, m in batch]
         assert await world.assembler.run_batch(received, lambda: 120.0) == [receipt]

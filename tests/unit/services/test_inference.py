@@ -14,8 +14,8 @@ from sift.blobs.ports import content_key, input_key
 from sift.errors import TargetBusy, TargetCut
 from sift.jobs import MAX_CLAIMS
 from sift.model_requests import INLINE_BODY_BYTES
+from sift.queue.ports import Received
 from sift.services.submit import Submitted
-from sift.services.work import Received
 from sift.store.ports import Outcome
 from tests.unit.services.fake_gateway import STALLED, response
 from tests.unit.services.faults import Fault, Killed, Life, at

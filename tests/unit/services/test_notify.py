@@ -14,9 +14,9 @@ import pytest
 
 from sift.errors import Invalid, TargetBusy, TargetFailed, Unavailable
 from sift.notices import Notice, decode
+from sift.queue.ports import Received
 from sift.services.notify import FIRST_WAIT, GIVE_UP_MS, MOST_WAIT, Notifier, post_wait
 from sift.services.webhook_secrets import WebhookSecrets
-from sift.services.work import Received
 from sift.webhooks import Delivery, sign
 from tests.unit.services.faults import Fault, at
 from tests.unit.services.world import ANN, BOB, HOUR, World, urls

@@ -20,6 +20,7 @@ from sift.jobs import ENDED, State
 from sift.model_requests import read_request
 from sift.queue.kinds import KindQueues
 from sift.queue.memory import MemoryQueue
+from sift.queue.ports import Received
 from sift.services.advance import Advancer
 from sift.services.assemble import Assembler
 from sift.services.control import Controller
@@ -31,9 +32,10 @@ from sift.services.purge import Purger
 from sift.services.read import Reader
 from sift.services.results import Results
 from sift.services.retry import Retrier
+from sift.services.runner import Runner
 from sift.services.submit import Request, Submitted, Submitter, Terms
 from sift.services.sweep import Report, Sweeper
-from sift.services.work import Received, Runner, Worker
+from sift.services.work import Worker
 from sift.store.memory import MemoryStore
 from sift.store.ports import Spec
 from sift.targets import Content

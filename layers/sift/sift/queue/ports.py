@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from sift.messages import Message
 from sift.notices import Notice
@@ -36,6 +37,22 @@ class Sender(Protocol):
     async def send(self, messages: Sequence[Message]) -> int:
         """Send all; returns how many were accepted. What was not is repaired by the sweeper."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message as received: `receives` counts its deliveries."""
+
+    message_id: str
+    receipt: str
+    body: str
+    receives: int = 1
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Received:
+        """One record of the batch that Lambda hands to a function."""
+        receives = int(record["attributes"]["ApproximateReceiveCount"])
+        return cls(record["messageId"], record["receiptHandle"], record["body"], receives)
 
 
 class Queue(Protocol):

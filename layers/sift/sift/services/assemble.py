@@ -17,12 +17,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from sift.assembly import Assembly, AssemblyMessage, decode
 from sift.blobs.ports import LEAST_PART, Bucket, UploadLost, results_prefix
 from sift.clock import CLOCK_MARGIN_MS, Clock
-from sift.errors import DataUnreadable, Unavailable
+from sift.errors import Unavailable
 from sift.jobs import ENDED, SEGMENT, State
-from sift.messages import NotAMessage
-from sift.queue.ports import Queue
+from sift.queue.ports import Queue, Received
+from sift.services.judge import REPEAT_SECONDS, Judge
 from sift.services.read import Slot
-from sift.services.work import LATER_VERSION_SECONDS, REPEAT_SECONDS, Received
 from sift.store.ports import Store
 
 #: A compressed file is sent as what it is: with a content encoding, some clients would unpack it on the way.
@@ -60,6 +59,7 @@ class Assembler:
         part_bytes: int = LEAST_PART,
         pressed_bytes: int = PRESSED_BYTES,
     ) -> None:
+        self._judge = Judge("a results file", queue, None, lambda _: REPEAT_SECONDS)
         self._store = store
         self._queue = queue
         self._bucket = bucket
@@ -73,32 +73,10 @@ class Assembler:
         """Work on the messages; returns the ids of those that are to stay on the queue."""
         kept = []
         for received in batch:
-            wait = await self._take(received, seconds_left)
-            if wait is not None:
+            # What nobody foresaw fails the invocation, as an alarm notices: a batch is of one message.
+            if await self._judge.judge(received, lambda one: self.assemble(decode(one.body).job_id, seconds_left)):
                 kept.append(received.message_id)
-                await self._hide(received, wait)
         return kept
-
-    async def _take(self, received: Received, seconds_left: Callable[[], float]) -> int | None:
-        """One message; None when it is done with, else the seconds until it should come again."""
-        try:
-            job_id = decode(received.body).job_id
-            return await self.assemble(job_id, seconds_left)
-        except NotAMessage as error:
-            _log.error("a message that sift did not write is on its way to the dead-letter queue: %s", error)
-            return 0
-        except DataUnreadable as error:
-            _log.error("a results file waits for a later version of sift: %s", error.detail)
-            return LATER_VERSION_SECONDS
-        except Unavailable as error:
-            _log.warning("a results file waits: %s", error.detail)
-            return REPEAT_SECONDS
-
-    async def _hide(self, received: Received, seconds: int) -> None:
-        try:
-            await self._queue.set_visibility(received.receipt, seconds)
-        except Unavailable as error:
-            _log.warning("the message comes back after the queue's own timeout: %s", error.detail)
 
     async def assemble(self, job_id: str, seconds_left: Callable[[], float]) -> int | None:
         """Go on with the job's file while there is time. None when there is nothing left to do for this message, else

@@ -12,7 +12,7 @@ from sift.errors import TargetBusy, TargetFailed, Unavailable
 from sift.messages import TargetMessage
 from sift.services.outcomes import keep
 from sift.services.pace import Pacer
-from sift.services.work import Claimed, check_budget, crashed
+from sift.services.runner import Claimed, check_budget, crashed
 from sift.store.ports import Outcome
 from sift.targets import Content
 
@@ -46,7 +46,7 @@ class FetchRunner:
         self._pacer = pacer
 
     async def run(self, claimed: Claimed, seconds: float, *, gone: TargetFailed | None = None) -> Outcome:
-        """As `sift.services.work.Runner`: what is given up may have an archived copy, where the target asks for it."""
+        """As `runner.Runner`: what is given up may have an archived copy, where the target asks for it."""
         message = claimed.message
         if not isinstance(message, TargetMessage):
             raise AssertionError("a request came to the worker of fetch jobs")

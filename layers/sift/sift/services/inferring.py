@@ -16,7 +16,7 @@ from sift.jobs import ACTIVE, SEGMENT, Meta, State
 from sift.messages import RequestMessage
 from sift.model_requests import refuse_model
 from sift.services.outcomes import keep_response
-from sift.services.work import Claimed, Stopped, check_budget, crashed
+from sift.services.runner import Claimed, Stopped, check_budget, crashed
 from sift.store.ports import Outcome, Store
 from sift.upstream import UpstreamRequest, UpstreamResponse
 
@@ -51,7 +51,7 @@ class InferenceRunner:
         self.seconds = seconds
 
     async def run(self, claimed: Claimed, seconds: float, *, gone: TargetFailed | None = None) -> Outcome:
-        """As `sift.services.work.Runner`. Raises Stopped when the job does not go on before the answer is there."""
+        """As `runner.Runner`. Raises Stopped when the job does not go on before the answer is there."""
         message = claimed.message
         if not isinstance(message, RequestMessage):
             raise AssertionError("a URL came to the worker of inference jobs")

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
-import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from sift import logs, metrics
 from sift.clock import Clock, rfc3339
-from sift.errors import DataUnreadable, TargetBusy, TargetFailed, Unavailable
+from sift.errors import TargetBusy, TargetFailed
 from sift.jobs import Meta
-from sift.messages import NotAMessage
 from sift.notices import Notice, decode
-from sift.queue.ports import DeadLetters, Queue
-from sift.services.work import LATER_VERSION_SECONDS, Received
+from sift.queue.ports import DeadLetters, Queue, Received
+from sift.services.judge import Judge
 from sift.store.ports import Store
 from sift.webhooks import JOB_ENDED, Delivery, signed_headers
 
@@ -65,7 +62,7 @@ def post_wait(attempts: int, retry_after: float | None, jitter: float) -> float:
 
 
 class Notifier:
-    """Works on batches of notices; its answers tell which of them stay on the queue."""
+    """Works on batches of notices; its answers tell which of them stay on the queue, as `judge` has it."""
 
     def __init__(
         self,
@@ -78,91 +75,65 @@ class Notifier:
         random_source: random.Random | None = None,
     ) -> None:
         self._store = store
-        self._queue = queue
         self._dead_letters = dead_letters
         self._poster = poster
         self._clock = clock
         self._random = random_source or random.Random()  # noqa: S311 (spreads load)
+        self.judge = Judge("a notice", queue, dead_letters, self._next_wait)
         #: Until when (ms) which addresses of which callers are left alone. Each process finds that out by itself: a
         #: write for each failed post would cost more than a few posts.
         self._resting: dict[tuple[str, str], float] = {}
 
     async def run_batch(self, batch: Sequence[Received], seconds_left: Callable[[], float]) -> list[str]:
         """Work on all at once; returns the ids of the messages that are to stay on the queue."""
-        kept = await asyncio.gather(*(self._guarded(received, seconds_left) for received in batch))
-        return [message_id for message_id in kept if message_id is not None]
+        return await self.judge.judge_all(batch, lambda received: self._work(received, seconds_left))
 
-    async def _guarded(self, received: Received, seconds_left: Callable[[], float]) -> str | None:
-        """One message, whatever becomes of it: what nobody foresaw must not take its batch-mates along."""
-        with logs.about(message_id=received.message_id):
-            try:
-                return await self._judged(received, seconds_left)
-            except Exception:  # noqa: BLE001 - it comes back after the queue's own timeout, and the log says why
-                _log.exception("a notice stays on the queue")
-                return received.message_id
+    def _next_wait(self, received: Received, retry_after: float | None = None) -> float:
+        """Ever longer, whatever failed: after 1,000 receives the queue would move a notice, and its job would not say
+        so."""
+        return post_wait(received.receives, retry_after, self._random.random())
 
-    async def _judged(self, received: Received, seconds_left: Callable[[], float]) -> str | None:
-        """One message; its id when it is to stay on the queue."""
-        try:
-            notice = decode(received.body)
-            logs.add(job_id=notice.job_id, event=notice.event, index=notice.index)
-            acknowledged = await self._work(received, notice, seconds_left)
-        except Unavailable as error:
-            _log.warning("a notice goes back on the queue: %s", error.detail)
-            # Ever longer: after 1,000 receives the queue would move it, and its job would not say so.
-            return await self._put_back(received, post_wait(received.receives, None, self._random.random()))
-        except DataUnreadable as error:
-            _log.error("a notice waits for a later version of sift: %s", error.detail)
-            return await self._put_back(received, LATER_VERSION_SECONDS)
-        except NotAMessage as error:
-            _log.error("a message that sift did not write was moved to the dead-letter queue: %s", error)
-            return await self._bury(received, str(error))
-        return None if acknowledged else received.message_id
-
-    async def _work(self, received: Received, notice: Notice, seconds_left: Callable[[], float]) -> bool:
+    async def _work(self, received: Received, seconds_left: Callable[[], float]) -> float | None:
+        logs.add(message_id=received.message_id)
+        notice = decode(received.body)
+        logs.add(job_id=notice.job_id, event=notice.event, index=notice.index)
         if seconds_left() < POST_SECONDS + RESERVE_SECONDS:
-            await self._queue.set_visibility(received.receipt, 0)
-            return False
+            return 0.0
         job = await self._store.get_job(notice.job_id)
         if job is None or (webhook := job[0].webhook) is None:
             _log.info("the job of a notice is gone")
-            return True
+            return None
         meta = job[0]
         known = (await self._store.get_deliveries([notice.job_id])).get(notice.job_id)
         if known is not None and known.status == GONE_STATUS:
-            return True  # the receiver does not want to hear of this job any more
+            return None  # the receiver does not want to hear of this job any more
         address = (meta.caller, webhook["url"])
-        if await self._put_off(received, notice, address):
-            return False
+        if self._clock.now_ms() < self._resting.get(address, 0):
+            # A job may have thousands of notices, and each post to a receiver that hangs holds a place that the posts
+            # of others wait for. What is the notice's last chance is taken all the same.
+            wait = self._next_wait(received)
+            if not self._is_last(notice, wait):
+                return wait
         delivery, retry_after = await self._post(notice, meta, webhook)
         if delivery.state == "delivered":
             metrics.add(metrics.WEBHOOK_POSTS, label="delivered")
             self._resting.pop(address, None)
             if notice.event == JOB_ENDED or received.receives > 1 or known is None:
                 await self._note(meta, known, delivery)
-            return True
+            return None
         _log.warning("a webhook was not taken", extra={"code": delivery.error, "status": delivery.status})
-        wait = post_wait(received.receives, retry_after, self._random.random())
+        wait = self._next_wait(received, retry_after)
         if delivery.state == "failed" or self._is_last(notice, wait):
-            return await self._give_up(received, meta, known, Delivery("failed", delivery.status, delivery.error))
+            await self._give_up(received, meta, known, Delivery("failed", delivery.status, delivery.error))
+            return None
         metrics.add(metrics.WEBHOOK_POSTS, label="retried")
         self._rest(address, min(wait, REST_SECONDS))
         await self._note(meta, known, delivery)
-        await self._queue.set_visibility(received.receipt, math.ceil(wait))
-        return False
+        return wait
 
     def _is_last(self, notice: Notice, wait: float) -> bool:
         """Whether after so many seconds it is too late for another try."""
         return self._clock.now_ms() + wait * 1000 - notice.at > GIVE_UP_MS
-
-    async def _put_off(self, received: Received, notice: Notice, address: tuple[str, str]) -> bool:
-        """Leave a receiver alone that has just failed, unless this is the notice's last chance: a job may have
-        thousands of them, and each post to a receiver that hangs holds a place that the posts of others wait for."""
-        wait = post_wait(received.receives, None, self._random.random())
-        if self._clock.now_ms() >= self._resting.get(address, 0) or self._is_last(notice, wait):
-            return False
-        await self._queue.set_visibility(received.receipt, math.ceil(wait))
-        return True
 
     def _rest(self, address: tuple[str, str], seconds: float) -> None:
         now = self._clock.now_ms()
@@ -195,32 +166,17 @@ class Notifier:
         code = "redirected" if 300 <= status < 400 else "http_error"
         return Delivery("retrying", status, code), answer.retry_after
 
-    async def _give_up(self, received: Received, meta: Meta, known: Delivery | None, delivery: Delivery) -> bool:
+    async def _give_up(self, received: Received, meta: Meta, known: Delivery | None, delivery: Delivery) -> None:
         """The job says so for good; what may be sent again by an operator goes to the dead-letter queue."""
         metrics.add(metrics.WEBHOOK_POSTS, label="failed")
         if delivery.status != GONE_STATUS:
             await self._dead_letters.bury(received.body, f"{delivery.error} {delivery.status or ''}".strip())
         await self._note(meta, known, delivery)
-        return True
 
     async def _note(self, meta: Meta, known: Delivery | None, delivery: Delivery) -> None:
         """Only what changes is written: a receiver that is away must not cost a write for each post."""
         if delivery != known:
             await self._store.note_delivery(meta.job_id, delivery, meta.expires_at)
-
-    async def _bury(self, received: Received, reason: str) -> str | None:
-        try:
-            await self._dead_letters.bury(received.body, reason)
-        except Unavailable:
-            return received.message_id
-        return None
-
-    async def _put_back(self, received: Received, seconds: float) -> str:
-        try:
-            await self._queue.set_visibility(received.receipt, math.ceil(seconds))
-        except Unavailable as error:
-            _log.warning("the message comes back after the queue's own timeout: %s", error.detail)
-        return received.message_id
 
 
 def _body(notice: Notice, meta: Meta, webhook: Mapping[str, Any]) -> bytes:

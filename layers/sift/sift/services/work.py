@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
 from sift import logs, metrics
 from sift.clock import CLOCK_MARGIN_MS, Clock
-from sift.errors import TARGET_CODES, DataUnreadable, TargetBusy, TargetCut, TargetFailed, Unavailable
-from sift.jobs import ACTIVE, MAX_CLAIMS, Flight, State, claim_refusal
-from sift.messages import Message, NotAMessage, TargetMessage, decode
-from sift.queue.ports import MOST_DELAY, DeadLetters, Queue
+from sift.errors import TARGET_CODES, TargetBusy, TargetCut, TargetFailed, Unavailable
+from sift.jobs import ACTIVE, MAX_CLAIMS, State, claim_refusal
+from sift.messages import Message, TargetMessage, decode
+from sift.queue.ports import MOST_DELAY, DeadLetters, Queue, Received
 from sift.services.advance import Advancer, quiet_since
+from sift.services.judge import REPEAT_SECONDS, Judge
 from sift.services.notices import Notices
 from sift.services.outcomes import keep_failure
 from sift.services.pace import Later, Pacer
+from sift.services.runner import Claimed, Runner, Stopped, crashed
 from sift.store.ports import Outcome, Store
 
 #: What storing and finishing may take after the run, in seconds.
@@ -30,66 +29,8 @@ LATE_SECONDS = 10.0
 BUSY_FIRST_SECONDS = 2.0
 BUSY_MOST_SECONDS = 60.0
 BUSY_FOR_SECONDS = 600.0
-#: After a port failed, or for a message of a later version, the message comes back in about this many seconds.
-REPEAT_SECONDS = 5
-LATER_VERSION_SECONDS = 60
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """A message as received: `receives` counts its deliveries."""
-
-    message_id: str
-    receipt: str
-    body: str
-    receives: int = 1
-
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Received:
-        """One record of the batch that Lambda hands to a function."""
-        receives = int(record["attributes"]["ApproximateReceiveCount"])
-        return cls(record["messageId"], record["receiptHandle"], record["body"], receives)
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A target that is mine until the lease ends."""
-
-    received: Received
-    message: Message
-    lease: int
-    state: State
-    entry: Flight
-
-    @property
-    def attempts(self) -> int:
-        """How often it was tried, this time included."""
-        return self.message.attempts + max(self.entry.claims, self.received.receives)
-
-
-class Stopped(Exception):
-    """A run was given up, for its job does not go on: it is pausing, ending or over."""
-
-
-class Runner(Protocol):
-    """Does what the targets of one kind ask for. `seconds` is the most that one of them may take; `isolates` says
-    whether one that may have crashed its worker runs alone."""
-
-    @property
-    def seconds(self) -> float: ...
-
-    @property
-    def isolates(self) -> bool: ...
-
-    async def run(self, claimed: Claimed, seconds: float, *, gone: TargetFailed | None = None) -> Outcome:
-        """The outcome of a target within so many seconds; its content is stored by then, when it is large.
-
-        `gone` is why the target is given up: it is raised, unless there is something to do instead of trying again.
-        Raises TargetFailed, TargetBusy, TargetCut, Stopped or Unavailable.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +50,7 @@ def busy_wait(elapsed_s: float, retry_after: float | None, jitter: float) -> flo
 
 
 class Worker:
-    """Works on batches; its answers tell which messages stay on the queue."""
+    """Works on batches; its answers tell which messages stay on the queue, as `judge` has it."""
 
     def __init__(
         self,
@@ -128,13 +69,13 @@ class Worker:
         self._store = store
         self._queue = queue
         self._notices = notices
-        self._dead_letters = dead_letters
         self._clock = clock
         self._advancer = advancer
         self._runner = runner
         self._lease_ms = lease_seconds * 1000
         self._pacer = pacer
         self._random = random_source or random.Random()  # noqa: S311 (spreads load and tells leases apart)
+        self.judge = Judge("a target", queue, dead_letters, lambda _: REPEAT_SECONDS * (1 + self._random.random()))
 
     async def run_batch(self, batch: Sequence[Received], seconds_left: Callable[[], float]) -> list[str]:
         """Work on all at once; returns the ids of the messages that are to stay on the queue.
@@ -146,64 +87,38 @@ class Worker:
         suspects: list[Received] = []
         whole_s = min(self._runner.seconds, seconds_left() - RESERVE_SECONDS)
         first_pass = _Batch(seconds_left, whole_s, suspects if len(batch) > 1 else None)
-        kept = await asyncio.gather(*(self._guarded(received, first_pass) for received in batch))
+        kept = await self.judge.judge_all(batch, lambda received: self._work(received, first_pass))
         second_pass = _Batch(seconds_left, whole_s, None)
-        if self._runner.isolates:
-            for received in suspects:
-                kept.append(await self._guarded(received, second_pass))
-        else:
-            kept += await asyncio.gather(*(self._guarded(received, second_pass) for received in suspects))
-        return [message_id for message_id in kept if message_id is not None]
+        for some in [[suspect] for suspect in suspects] if self._runner.isolates else [suspects]:
+            kept += await self.judge.judge_all(some, lambda received: self._work(received, second_pass))
+        return kept
 
-    async def _guarded(self, received: Received, batch: _Batch) -> str | None:
-        """One message, whatever becomes of it: what nobody foresaw must not take its batch-mates along."""
-        with logs.about(**_ids(received)):
-            try:
-                return await self._judged(received, batch)
-            except Exception:  # noqa: BLE001 - it comes back after the queue's own timeout, and the log says why
-                _log.exception("a message stays on the queue")
-                return received.message_id
-
-    async def _judged(self, received: Received, batch: _Batch) -> str | None:
-        """One message; its id when it is to stay on the queue."""
-        try:
-            acknowledged = await self._work(received, batch)
-        except Unavailable as error:
-            _log.warning("a target goes back on the queue: %s", error.detail)
-            return await self._put_back(received, REPEAT_SECONDS * (1 + self._random.random()))
-        except DataUnreadable as error:
-            _log.error("a target waits for a later version of sift: %s", error.detail)
-            return await self._put_back(received, LATER_VERSION_SECONDS)
-        except NotAMessage as error:
-            _log.error("a message that sift did not write was moved to the dead-letter queue: %s", error)
-            return await self._bury(received, str(error))
-        return None if acknowledged else received.message_id
-
-    async def _work(self, received: Received, batch: _Batch) -> bool:
+    async def _work(self, received: Received, batch: _Batch) -> float | None:
         message = decode(received.body)
+        host = logs.host_of(message.url) if isinstance(message, TargetMessage) else None
+        logs.add(job_id=message.job_id, index=message.index, host=host)
         if batch.seconds_left() < RESERVE_SECONDS * 2:
-            await self._queue.set_visibility(received.receipt, 0)
-            return False
+            return 0.0
         if self._pacer is not None and isinstance(message, TargetMessage):
             turn = await self._pacer.turn_of(message.url, message.slot, message.pace)
             if isinstance(turn, Later):
                 await self._send_later(message, turn)
-                return True
+                return None
             message = replace(message, slot=turn)
         claimed = await self._claim(received, message)
-        if isinstance(claimed, bool):
+        if not isinstance(claimed, Claimed):
             return claimed
         if self._clock.now_ms() >= claimed.state.deadline_at:
             await self._advancer.advance(message.job_id, claimed.state)
-            return True
+            return None
         if claimed.entry.claims > MAX_CLAIMS:
             return await self._run(claimed, 0.0, batch, gone=crashed())
         if claimed.entry.claims > 1 and batch.suspects is not None:
             return await self._defer(claimed, batch.suspects)
         return await self._run(claimed, min(self._runner.seconds, batch.seconds_left() - RESERVE_SECONDS), batch)
 
-    async def _claim(self, received: Received, message: Message) -> Claimed | bool:
-        """My claim, or whether the message of a refused one is done with."""
+    async def _claim(self, received: Received, message: Message) -> Claimed | float | None:
+        """My claim, or what becomes of the message of a refused one."""
         now = self._clock.now_ms()
         lease = now + self._lease_ms + CLOCK_MARGIN_MS + self._random.randrange(1000)
         changed = await self._store.claim(message.job_id, message.index, lease, now)
@@ -213,31 +128,31 @@ class Worker:
         # that was sent once is another's doing, whose lease happens to be the same.
         mine = entry is not None and (changed.ok or (changed.repeated and entry.until == lease))
         if state is None or entry is None or not mine:
-            return await self._refused(received, message, state)
+            return await self._refused(message, state)
         if state.notify and self._notices is not None:
             await self._notices.started(state, now)
         return Claimed(received, message, lease, state, entry)
 
-    async def _refused(self, received: Received, message: Message, state: State | None) -> bool:
+    async def _refused(self, message: Message, state: State | None) -> float | None:
         """A target that is not mine. While another holds it or it waits, this message is kept: it may be the last."""
         now = self._clock.now_ms()
         if state is None:
-            return True
+            return None
         if claim_refusal(state, message.index, now) == "held":
-            held_for = (state.flight[message.index].until - now) / 1000
-            await self._queue.set_visibility(received.receipt, _seconds(held_for + 1))
-            return False
+            return (state.flight[message.index].until - now) / 1000 + 1
         await self._advancer.advance(message.job_id, state)
-        return True
+        return None
 
-    async def _defer(self, claimed: Claimed, suspects: list[Received]) -> bool:
+    async def _defer(self, claimed: Claimed, suspects: list[Received]) -> float | None:
         """Give the claim back until the others of the batch are through."""
         if not await self._hand_back(claimed, quiet_since(self._clock.now_ms())):
             return await self._lost(claimed)
         suspects.append(claimed.received)
-        return True
+        return None
 
-    async def _run(self, claimed: Claimed, seconds: float, batch: _Batch, gone: TargetFailed | None = None) -> bool:
+    async def _run(
+        self, claimed: Claimed, seconds: float, batch: _Batch, gone: TargetFailed | None = None
+    ) -> float | None:
         began = self._clock.now_ms()
         try:
             outcome = await self._runner.run(claimed, seconds, gone=gone)
@@ -258,20 +173,20 @@ class Worker:
             metrics.add(metrics.TARGET_TIME, self._clock.now_ms() - began)
         return await self._finish(claimed, outcome)
 
-    async def _finish(self, claimed: Claimed, outcome: Outcome) -> bool:
+    async def _finish(self, claimed: Claimed, outcome: Outcome) -> float | None:
         job_id, index = claimed.message.job_id, claimed.message.index
         if not await self._store.put_outcome(job_id, outcome, claimed.state.expires_at):
             return await self._lost(claimed)
         changed = await self._store.finish(job_id, index, claimed.lease, outcome.status, outcome.size)
         if not changed.ok:
-            return await self._refused(claimed.received, claimed.message, changed.state)
+            return await self._refused(claimed.message, changed.state)
         _tell(outcome)
         if changed.state is not None and changed.state.notify and self._notices is not None:
             await self._notices.finished(changed.state, outcome)
         await self._advancer.advance(job_id, changed.state, after_finish=True)
-        return True
+        return None
 
-    async def _busy(self, claimed: Claimed, busy: TargetBusy, left_s: float, batch: _Batch) -> bool:
+    async def _busy(self, claimed: Claimed, busy: TargetBusy, left_s: float, batch: _Batch) -> float | None:
         now = self._clock.now_ms()
         since = claimed.entry.busy_since or now
         wait = busy_wait((now - since) / 1000, busy.retry_after, self._random.random())
@@ -287,10 +202,9 @@ class Worker:
         if not await self._hand_back(claimed, now + round(wait * 1000), since):
             return await self._lost(claimed)
         metrics.add(metrics.BUSY_RETRIES)
-        await self._queue.set_visibility(claimed.received.receipt, _seconds(wait))
-        return False
+        return wait
 
-    async def _cut(self, claimed: Claimed, cut: TargetCut) -> bool:
+    async def _cut(self, claimed: Claimed, cut: TargetCut) -> float | None:
         """Nobody knows how much of it was worked on: the claim stays charged, and after some of them it is given up."""
         if claimed.entry.claims >= MAX_CLAIMS:
             return await self._finish(claimed, self._failure(claimed, TargetFailed(cut.code, cut.detail, cut.hint)))
@@ -298,27 +212,22 @@ class Worker:
         changed = await self._store.abandon(job_id, index, claimed.lease, quiet_since(self._clock.now_ms()))
         if not changed.ok or changed.state is None:
             return await self._lost(claimed)
-        return await self._left(
-            claimed, changed.state, busy_wait(claimed.entry.claims * 2.0, None, self._random.random())
-        )
+        return await self._left(changed.state, busy_wait(claimed.entry.claims * 2.0, None, self._random.random()))
 
-    async def _stop(self, claimed: Claimed) -> bool:
+    async def _stop(self, claimed: Claimed) -> float | None:
         """It was given up without an outcome: the lease goes back, so that a pause or a cancel need not wait for it."""
         message = claimed.message
         until = quiet_since(self._clock.now_ms())
         changed = await self._store.hand_back(message.job_id, message.index, claimed.lease, until, None)
         if not changed.ok or changed.state is None:
             return await self._lost(claimed)
-        return await self._left(claimed, changed.state, 0.0)
+        return await self._left(changed.state, 0.0)
 
-    async def _left(self, claimed: Claimed, state: State, wait: float) -> bool:
+    async def _left(self, state: State, wait: float) -> float | None:
         """A target that nobody holds any more. While its job goes on, the message comes back for it; else a resume
         sends another."""
         await self._advancer.advance(state.job_id, state)
-        if state.status not in ACTIVE:
-            return True
-        await self._queue.set_visibility(claimed.received.receipt, _seconds(wait))
-        return False
+        return wait if state.status in ACTIVE else None
 
     async def _send_later(self, message: TargetMessage, turn: Later) -> None:
         """The message again when its turn comes, in the place of this one: nothing of the table is touched, so it
@@ -334,43 +243,14 @@ class Worker:
             await self._advancer.advance(message.job_id, changed.state)
         return changed.ok
 
-    async def _lost(self, claimed: Claimed) -> bool:
+    async def _lost(self, claimed: Claimed) -> float | None:
         """My lease is gone: what becomes of the message depends on who has the target now."""
         state = await self._store.get_state(claimed.message.job_id)
-        return await self._refused(claimed.received, claimed.message, state)
+        return await self._refused(claimed.message, state)
 
     def _failure(self, claimed: Claimed, error: TargetFailed) -> Outcome:
         now = self._clock.now_ms()
         return keep_failure(claimed.message, claimed.lease, error, claimed.attempts, now)
-
-    async def _put_back(self, received: Received, seconds: float) -> str:
-        try:
-            await self._queue.set_visibility(received.receipt, _seconds(seconds))
-        except Unavailable as error:
-            _log.warning("the message comes back after the queue's own timeout: %s", error.detail)
-        return received.message_id
-
-    async def _bury(self, received: Received, reason: str) -> str | None:
-        try:
-            await self._dead_letters.bury(received.body, reason)
-        except Unavailable:
-            return received.message_id
-        return None
-
-
-def _seconds(wait: float) -> int:
-    """A visibility timeout: whole seconds, at most SQS's 12 hours."""
-    return min(43_200, max(0, math.ceil(wait)))
-
-
-def _ids(received: Received) -> dict[str, Any]:
-    """What the log says a message is about."""
-    try:
-        message = decode(received.body)
-    except (NotAMessage, DataUnreadable):
-        return {"message_id": received.message_id}
-    host = logs.host_of(message.url) if isinstance(message, TargetMessage) else None
-    return {"job_id": message.job_id, "index": message.index, "host": host}
 
 
 def _tell(outcome: Outcome) -> None:
@@ -384,22 +264,3 @@ def _tell(outcome: Outcome) -> None:
     known = code if code in TARGET_CODES else None
     metrics.add(metrics.TARGET_ERRORS, label=known)
     _log.info("a target has failed", extra={"code": known})
-
-
-def crashed() -> TargetFailed:
-    """Why a target that fails its workers is given up."""
-    return TargetFailed(
-        "crashed",
-        "The target could not be worked on: its workers failed.",
-        "Look at the worker's log, and try it in a job of its own.",
-    )
-
-
-def check_budget(state: State, size: int) -> None:
-    """Raises TargetFailed when so many bytes more would bring the job over what it may store."""
-    if state.bytes + size > state.budget:
-        raise TargetFailed(
-            "over_budget",
-            f"The job may store {state.budget} bytes of content, and {size} more would be over.",
-            "Split the job, narrow the targets (mode, pages), or ask for a larger budget.",
-        )
