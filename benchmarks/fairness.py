@@ -23,8 +23,9 @@ from sift.services.advance import Advancer
 from sift.services.fetching import FetchRunner
 from sift.services.submit import Request, Submitter, Terms
 from sift.services.work import Worker
+from sift.specs import Spec
 from sift.store.memory import MemoryStore
-from sift.store.ports import Changed, Spec
+from sift.store.ports import Changed
 from sift.targets import Content
 from tests.simulation.loop import VirtualLoop
 

@@ -21,23 +21,23 @@ import httpx2
 from botocore.config import Config
 
 from benchmarks.steady_state import CALLER, Deployment, Tally, run_job
+from sift.blob_keys import content_key
 from sift.blobs.memory import MemoryBlobs
-from sift.blobs.ports import content_key
 from sift.blobs.s3 import S3Blobs
 from sift.clock import SystemClock
 from sift.events.memory import MemoryBus
 from sift.gateway import Gateway
 from sift.identity import Limits
-from sift.model_requests import read_request
+from sift.model_requests import UpstreamRequest, read_request
 from sift.queue.memory import MemoryQueue
 from sift.queue.ports import Received
 from sift.services.advance import Advancer
 from sift.services.inferring import InferenceRunner
 from sift.services.submit import Request, Submitter, Terms
 from sift.services.work import Worker
+from sift.specs import RequestSpec
 from sift.store.memory import MemoryStore
-from sift.store.ports import RequestSpec
-from sift.upstream import Upstream, UpstreamRequest
+from sift.upstream import Upstream
 from tests.integration.content.authority import Authority
 from tests.integration.upstream.stub import StubGateway
 

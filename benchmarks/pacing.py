@@ -25,8 +25,8 @@ from sift.services.fetching import FetchRunner
 from sift.services.pace import Pacer
 from sift.services.submit import Request, Submitter, Terms
 from sift.services.work import Worker
+from sift.specs import Spec
 from sift.store.memory import MemoryStore
-from sift.store.ports import Spec
 from sift.targets import Content
 from tests.simulation.loop import VirtualLoop
 

@@ -26,8 +26,8 @@ from sift.services.fetching import FetchRunner
 from sift.services.read import Reader
 from sift.services.submit import Request, Submitter, Terms
 from sift.services.work import Worker
+from sift.specs import Spec
 from sift.store.dynamo import DynamoStore
-from sift.store.ports import Spec
 from sift.targets import Content
 from sift_client.local.cloud import Cloud
 from sift_client.local.document import read_document

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.ledger import UPDATED_BYTES, item_size
 from benchmarks.steady_state import CALLER, Deployment
 from sift.services.submit import Request
-from sift.store.ports import Spec
+from sift.specs import Spec
 
 SIZES = (32, 1_000, 9_000)
 

@@ -32,8 +32,9 @@ from sift.services.advance import Advancer
 from sift.services.fetching import FetchRunner
 from sift.services.submit import Request, Submitter, Terms
 from sift.services.work import Worker
+from sift.specs import Spec
 from sift.store.memory import MemoryStore
-from sift.store.ports import Spec, Store
+from sift.store.ports import Store
 
 ROOT = Path(__file__).parents[1]
 PAGES = 2_000

@@ -22,9 +22,10 @@ from sift.events.memory import MemoryBus
 from sift.jobs import Flight, Meta, State
 from sift.queue.memory import MemoryQueue
 from sift.queue.sqs import SqsDeadLetters, SqsQueue
+from sift.specs import Spec
 from sift.store.dynamo import DynamoStore
 from sift.store.memory import MemoryStore
-from sift.store.ports import Idempotency, Segment, Spec, Submission
+from sift.store.ports import Idempotency, Segment, Submission
 from sift_client.local.cloud import Cloud
 from sift_client.local.document import read_document
 from sift_client.local.naming import Naming

@@ -11,16 +11,8 @@ from typing import Any
 import pytest
 
 from sift import ids
-from sift.blobs.ports import (
-    LEAST_PART,
-    REMOVE_BATCH,
-    Blobs,
-    UploadLost,
-    content_key,
-    job_prefix,
-    results_key,
-    segment_key,
-)
+from sift.blob_keys import content_key, job_prefix, results_key, segment_key
+from sift.blobs.ports import LEAST_PART, REMOVE_BATCH, Blobs, UploadLost
 from sift.errors import Unavailable
 from sift.events.ports import Bus
 from sift.messages import TargetMessage, decode

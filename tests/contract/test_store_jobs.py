@@ -12,7 +12,8 @@ from sift import ids
 from sift.assembly import Assembly
 from sift.identity import Identity, KeyRecord
 from sift.jobs import Flight
-from sift.store.ports import CapReached, Committed, Duplicate, Outcome, RequestSpec, Segment, Spec, Store
+from sift.specs import RequestSpec, Spec
+from sift.store.ports import CapReached, Committed, Duplicate, Outcome, Segment, Store
 from tests.contract.conftest import HOUR, NOW, submission
 
 

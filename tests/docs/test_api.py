@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 import pytest
 
-from sift import model_requests
-from sift.api import answers, application, excerpts, immediate, models, problems, routes, submissions, views
+from sift import excerpts, model_requests
+from sift.api import answers, application, immediate, models, problems, routes, submissions, views
 from sift.content import delimited, extraction, feeds, filters, grep, links, passages, pdf, query
 from sift.content.addresses import DEFAULT_PORTS
 from sift.content.client import FetchLimits
@@ -17,7 +17,7 @@ from sift.content.pipeline import PipelineSettings
 from sift.content.responses import _BUSY
 from sift.jobs import MAX_WINDOW
 from sift.patterns import MAX_PATTERN_BYTES
-from sift.services import fetching, pace, work
+from sift.services import fetching, pace, slots, work
 from sift.services import read as reading
 from sift.targets import MAX_CONTEXT, MAX_PROGRAM_CHARS, MAX_QUESTION_CHARS, FetchOptions, Mode
 from tests.docs.pages import names, read, rows, section
@@ -113,7 +113,7 @@ SIZES = {
         f"model {model_requests.MAX_MODEL_CHARS}",
     ],
     "answer of the gateway": ["64 MiB"],
-    "answer with slots": [f"{views.PAGE_BYTES:,}", f"{views.INLINE_BYTES:,}"],
+    "answer with slots": [f"{views.PAGE_BYTES:,}", f"{slots.INLINE_BYTES:,}"],
     "document": [
         f"{LIMITS.wire_bytes >> 20} MiB", f"{LIMITS.decoded_bytes >> 20} MiB", f"{LIMITS.header_bytes >> 10} KiB",
     ],

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from typing import TYPE_CHECKING
 
-from sift.api.views import line
 from sift.jobs import Kind
 from sift.queue.kinds import KindQueues
 from sift.queue.ports import Received
@@ -144,9 +142,7 @@ class AssemblerProcess(Process):
         backend = world.backend
         store, blobs = self.port("store", backend.store), self.port("blobs", backend.blobs)
         assembly, reader = self.port("assembly", backend.assembly), Reader(store, blobs, self)
-        self.assembler = Assembler(
-            store, assembly, blobs, self, reader.segment, functools.partial(line, blobs=blobs), part_bytes=PART_BYTES
-        )
+        self.assembler = Assembler(store, assembly, blobs, self, reader.segment, part_bytes=PART_BYTES)
 
     async def run(self, received: Received) -> list[str]:
         loop = self.world.loop

@@ -12,9 +12,9 @@ from sift.events.memory import MemoryBus
 from sift.jobs import Kind
 from sift.queue.memory import MemoryQueue
 from sift.queue.ports import Received
-from sift.store.codec import unpack_specs
+from sift.specs import Spec, unpack_specs
 from sift.store.memory import MemoryStore
-from sift.store.ports import Segment, Spec, Submission
+from sift.store.ports import Segment, Submission
 
 VISIBILITY_SECONDS = 540
 ASSEMBLE_VISIBILITY_SECONDS = 720

@@ -13,7 +13,7 @@ from sift.identity import Identity
 from sift.jobs import Kind
 from sift.model_requests import read_request
 from sift.services.submit import Request, Submitted
-from sift.store.ports import AnySpec, Spec
+from sift.specs import AnySpec, Spec
 from tests.simulation.actors import API_SECONDS, ApiProcess
 from tests.simulation.invariants import ENDED, broken
 from tests.simulation.ledger import RequestKey

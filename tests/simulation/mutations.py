@@ -85,7 +85,7 @@ MUTATIONS = (
         '"attribute_not_exists(pk) OR lease <= :mine"',
         '"attribute_not_exists(pk) OR lease <= :mine OR lease > :mine"',
     ),
-    _one("content key without the lease", "blobs/ports.py", "{index}/{lease}", "{index}"),
+    _one("content key without the lease", "blob_keys.py", "{index}/{lease}", "{index}"),
     _one("claim ignores the lease", STORE, "or entry.until > now_ms:", "or False:"),
     _one(
         "claim ignores the lease (DynamoDB)", REQUESTS,
@@ -163,7 +163,7 @@ MUTATIONS = (
     _one("ended job begins to cancel (DynamoDB)", REQUESTS, '"SET #s = :cancelling", [IS_LIVE]', '"SET #s = :cancelling", []'),
     _one("inputs not stored before the commit", SUBMIT, "            await store(self._blobs, inputs)\n", ""),
     _one("retry shares inputs", INPUTS, "return spec.body is None or len", "return spec.body is not None and len"),
-    _one("inputs of a job under one key", "blobs/ports.py", "inputs/{index}", "inputs/0"),
+    _one("inputs of a job under one key", "blob_keys.py", "inputs/{index}", "inputs/0"),
     _one("dead worker's request waits for its message", SWEEP, 'if kind == "fetch" else QUIET_MS', ""),
     _one("request on the wrong queue", "queue/kinds.py", "if message.kind == kind", "if message.kind != kind"),
     # caps and idempotency

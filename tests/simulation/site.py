@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sift.errors import TargetBusy, TargetCut, TargetFailed
+from sift.model_requests import UpstreamRequest, UpstreamResponse
 from sift.targets import Content
-from sift.upstream import UpstreamRequest, UpstreamResponse
 from tests.simulation.invariants import broken
 from tests.simulation.processes import HOLDING, Invocation, Process
 

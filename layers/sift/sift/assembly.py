@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sift.blobs.ports import results_key
+from sift.blob_keys import results_key
 from sift.errors import DataUnreadable
 from sift.ids import is_job_id
 from sift.jobs import Flight

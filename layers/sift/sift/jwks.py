@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
+from sift.algorithms import ALGORITHMS, Jwk
 from sift.clock import Clock
 from sift.errors import Unavailable
-from sift.services.tokens import ALGORITHMS, Jwk
 
 #: Milliseconds after which keys are fetched anew, and after which they are not used without that.
 FRESH_MS = 10 * 60_000

@@ -6,12 +6,13 @@ import fnmatch
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, BinaryIO
 
 from sift.errors import Forbidden, Invalid, TooLarge
 from sift.identity import Identity
 from sift.nesting import MAX_LEVELS, is_deep
-from sift.store.ports import RequestSpec
+from sift.specs import RequestSpec
 
 #: A body in bytes, as the compact JSON that is sent.
 MAX_BODY_BYTES = 1024 * 1024
@@ -24,6 +25,35 @@ MAX_MODEL_CHARS = 200
 _PATH = re.compile(r"(/[A-Za-z0-9._~:@+=,-]+)+")
 _PATTERN = re.compile(r"(/[A-Za-z0-9._~:@+=,*-]+)+")
 _MODEL = re.compile(rf"[!-~]{{1,{MAX_MODEL_CHARS}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamRequest:
+    """One request. `path` is absolute (`/v1/chat/completions`), `body` is JSON, `identity` says whose it is: tenant,
+    actor, subject and application, of which any may be missing. `request_id` is sift's own, and the same whenever
+    the request is sent again."""
+
+    path: str
+    body: bytes
+    identity: Mapping[str, str]
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamResponse:
+    """A response that has arrived whole, of whatever status that is not busy.
+
+    `media_type` is its Content-Type as sent. `file` holds the body's `size` bytes and stands at its beginning; it is
+    gone when the `async with` is left. `request_id` is the gateway's, None where it sent none. `usage` holds counts
+    of tokens by the gateway's own names, None where a successful answer has none.
+    """
+
+    status: int
+    media_type: str
+    size: int
+    file: BinaryIO
+    request_id: str | None
+    usage: Mapping[str, Any] | None
 
 
 def read_paths(text: str) -> tuple[str, ...]:

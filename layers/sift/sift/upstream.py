@@ -8,7 +8,6 @@ import re
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 from urllib.parse import quote
@@ -18,6 +17,7 @@ import httpx2
 from sift.connections import is_broken_off, is_refused, is_tls_failure, is_unanswered, is_unresolved
 from sift.errors import TargetBusy, TargetCut, TargetFailed, Unavailable
 from sift.gateway import BUSY, Gateway, GatewayFailed, read_retry_after
+from sift.model_requests import UpstreamRequest, UpstreamResponse
 from sift.usage import Usage
 
 #: Bytes of one response; ten of them at once fit the function's disk.
@@ -38,35 +38,6 @@ _PATH = re.compile(r"/(?!/)[!-\[\]-~]*")  # printable, and no backslash
 _SAFE = "".join(map(chr, range(0x21, 0x7F))).replace("%", "")
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class UpstreamRequest:
-    """One request. `path` is absolute (`/v1/chat/completions`), `body` is JSON, `identity` says whose it is: tenant,
-    actor, subject and application, of which any may be missing. `request_id` is sift's own, and the same whenever
-    the request is sent again."""
-
-    path: str
-    body: bytes
-    identity: Mapping[str, str]
-    request_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class UpstreamResponse:
-    """A response that has arrived whole, of whatever status that is not busy.
-
-    `media_type` is its Content-Type as sent. `file` holds the body's `size` bytes and stands at its beginning; it is
-    gone when the `async with` is left. `request_id` is the gateway's, None where it sent none. `usage` holds counts
-    of tokens by the gateway's own names, None where a successful answer has none.
-    """
-
-    status: int
-    media_type: str
-    size: int
-    file: BinaryIO
-    request_id: str | None
-    usage: Mapping[str, Any] | None
 
 
 class Upstream:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sift.blobs.ports import job_prefix
+from sift.blob_keys import job_prefix
 from sift.clock import SystemClock
 from sift.identity import Identity
 from sift.model_requests import INLINE_BODY_BYTES, MAX_BODY_BYTES

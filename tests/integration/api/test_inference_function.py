@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from sift import environment
-from sift.blobs.ports import content_key
+from sift.blob_keys import content_key
 from sift.bootstrap import callers
 from sift.identity import Identity
 from sift.model_requests import read_request

@@ -12,7 +12,8 @@ import pytest
 
 from sift.errors import TargetBusy
 from sift.gateway import Gateway
-from sift.upstream import Upstream, UpstreamRequest
+from sift.model_requests import UpstreamRequest
+from sift.upstream import Upstream
 from tests.integration.api.stage import Stage, forget_services
 from tests.integration.api.test_inference_function import inference_function, outcomes, submit
 from tests.integration.upstream.litellm_proxy import ANSWER, KEY, Proxy, find_missing

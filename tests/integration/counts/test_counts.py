@@ -21,7 +21,8 @@ from sift.services.keys import KeyService
 from sift.services.purge import Purger
 from sift.services.submit import Request
 from sift.services.sweep import Sweeper
-from sift.store.ports import Outcome, Spec, Submission
+from sift.specs import Spec
+from sift.store.ports import Outcome, Submission
 from tests.integration.upstream.stub import StubGateway
 
 URL = "https://example.com/"

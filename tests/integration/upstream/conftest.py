@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sift.gateway import Gateway
-from sift.upstream import Upstream, UpstreamRequest
+from sift.model_requests import UpstreamRequest
+from sift.upstream import Upstream
 from tests.integration.upstream.stub import StubGateway
 
 SECRET = "sk-gateway-secret"

@@ -19,7 +19,8 @@ import pytest
 
 from sift.errors import TargetBusy, TargetCut, TargetFailed, Unavailable
 from sift.gateway import Gateway, GatewayFailed
-from sift.upstream import MAX_RESPONSE_BYTES, Upstream, UpstreamRequest
+from sift.model_requests import UpstreamRequest
+from sift.upstream import MAX_RESPONSE_BYTES, Upstream
 from tests.integration.content.authority import Authority
 from tests.integration.upstream.conftest import IDENTITY, SECRET, make_request, make_upstream
 from tests.integration.upstream.stub import USAGE, Received, StubGateway, completion

@@ -14,8 +14,10 @@ from sift.api.models import JobRequest
 from sift.api.submissions import read_submission
 from sift.blobs.memory import MemoryBlobs
 from sift.errors import NotFound, TooLarge
-from sift.services.read import Slot
-from sift.store.ports import Outcome, RequestSpec
+from sift.services import slots
+from sift.services.slots import Slot
+from sift.specs import RequestSpec
+from sift.store.ports import Outcome
 
 GOOD = {"path": "/v1/chat/completions", "body": {"messages": []}}
 JOB = "job_01K9A4Q2RS8T7V6W5X4Y3Z2A1B"
@@ -91,13 +93,13 @@ def slot(word: Any, body: bytes | None, **error: Any) -> Slot:
 
 
 def test_a_slot_shows_its_request_and_no_url() -> None:
-    body = views.target(slot("done", b"{}"))
+    body = slots.describe(slot("done", b"{}"))
     Target.model_validate(body)
     assert (body["path"], body["model"], body["bytes"]) == ("/v1/x", "a", 2)
     assert "url" not in body
-    pending = views.target(Slot(1, "pending", None, "mine", 0, path="/v1/x"))
+    pending = slots.describe(Slot(1, "pending", None, "mine", 0, path="/v1/x"))
     assert (pending["path"], pending["model"], pending["id"]) == ("/v1/x", None, "mine")
-    assert "path" not in views.target(Slot(1, "pending", "https://a.example", None, 0))
+    assert "path" not in slots.describe(Slot(1, "pending", "https://a.example", None, 0))
 
 
 def test_an_error_of_the_gateway_has_a_body_to_read() -> None:
@@ -105,10 +107,10 @@ def test_an_error_of_the_gateway_has_a_body_to_read() -> None:
         failed = slot("failed", b'{"error":"no"}', code="http_error", detail="It answered 500.", hint="", status=500)
         body = await views.with_content(JOB, failed, MemoryBlobs())
         assert (body["content"], body["bytes"]) == ('{"error":"no"}', 14)
-        assert await views.read_content(failed, MemoryBlobs()) == b'{"error":"no"}'
+        assert await slots.read_content(failed, MemoryBlobs()) == b'{"error":"no"}'
         without = slot("failed", None, code="timeout", detail="", hint="", status=None)
         assert (await views.with_content(JOB, without, MemoryBlobs())).get("content") is None
         with pytest.raises(NotFound):
-            await views.read_content(without, MemoryBlobs())
+            await slots.read_content(without, MemoryBlobs())
 
     asyncio.run(story())

@@ -15,7 +15,8 @@ from sift.api import views
 from sift.api.answers import Target
 from sift.blobs.memory import MemoryBlobs
 from sift.errors import NotFound
-from sift.services.read import Slot
+from sift.services import slots
+from sift.services.slots import Slot
 from sift.store.ports import Outcome
 
 JOB = "job_01M8MZ2A0038NKRKAYDXR834MK"
@@ -66,11 +67,11 @@ def test_what_is_not_utf8_text_is_base64(content: bytes, media_type: str | None)
 
 
 def test_content_above_four_megabytes_is_a_link() -> None:
-    large = b"x" * (views.INLINE_BYTES + 1)
+    large = b"x" * (slots.INLINE_BYTES + 1)
     found = body(large, "text/plain")
     assert found["content_url"] == f"/v1/jobs/{JOB}/targets/7/content"
     assert "content" not in found
-    assert body(large[:-1], "text/plain")["content"] == "x" * views.INLINE_BYTES
+    assert body(large[:-1], "text/plain")["content"] == "x" * slots.INLINE_BYTES
 
 
 @pytest.mark.parametrize("text", ['"' * 2_000_000, "\\" * 2_000_000, "\n" * 2_600_000, "\x01" * 1_000_000])
@@ -104,4 +105,4 @@ def test_a_target_that_is_not_done_has_no_content() -> None:
     assert not {"content", "encoding", "content_url"} & set(found)
     Target.model_validate(found)
     with pytest.raises(NotFound):
-        asyncio.run(views.read_content(pending, MemoryBlobs()))
+        asyncio.run(slots.read_content(pending, MemoryBlobs()))

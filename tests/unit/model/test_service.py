@@ -15,7 +15,7 @@ from sift.identity import Limits
 from sift.jobs import counts
 from sift.messages import decode
 from sift.services.submit import Request
-from sift.store.ports import Spec
+from sift.specs import Spec
 from tests.unit.model.model import LIVE, Model, Refused
 from tests.unit.services.world import ANN, BOB, World
 

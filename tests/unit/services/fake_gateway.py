@@ -11,7 +11,7 @@ from typing import Any
 
 from sift.clock import Clock
 from sift.errors import TargetFailed
-from sift.upstream import UpstreamRequest, UpstreamResponse
+from sift.model_requests import UpstreamRequest, UpstreamResponse
 
 #: Never answers: it takes whatever time there is.
 STALLED = "stalled"

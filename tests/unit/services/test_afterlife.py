@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from sift.blobs.ports import content_key
+from sift.blob_keys import content_key
 from sift.errors import CallerBusy, Conflict, Invalid, NotFound, RequestRefused, TargetFailed
 from sift.identity import Identity, Limits
-from sift.store.ports import Spec
+from sift.specs import Spec
 from sift.targets import Content
 from tests.unit.services.world import ANN, BOB, HOUR, World, urls
 

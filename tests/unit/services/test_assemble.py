@@ -28,7 +28,7 @@ def noise(count: int, each: int = 3_000) -> list[str]:
 
 
 async def ended(world: World, count: int = 3) -> Submitted:
-    from sift.store.ports import Spec
+    from sift.specs import Spec
 
     job = await world.submit(targets=[Spec(url) for url in noise(count)])
     await world.drain()

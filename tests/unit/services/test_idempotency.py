@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from sift.errors import CallerBusy, Conflict, TargetFailed
-from sift.store.ports import Spec
+from sift.specs import Spec
 from tests.unit.services.faults import Fault, at
 from tests.unit.services.world import ANN, BOB, HOUR, MINUTE, World, urls
 

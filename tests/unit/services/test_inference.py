@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from sift.blobs.ports import content_key, input_key
+from sift.blob_keys import content_key, input_key
 from sift.errors import TargetBusy, TargetCut
 from sift.jobs import MAX_CLAIMS
 from sift.model_requests import INLINE_BODY_BYTES

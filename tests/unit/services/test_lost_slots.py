@@ -10,7 +10,7 @@ import pytest
 from sift.errors import CallerBusy
 from sift.identity import Limits
 from sift.messages import TargetMessage
-from sift.store.ports import Spec
+from sift.specs import Spec
 from tests.unit.services.world import ANN, MINUTE, World
 
 OTHER = [Spec("https://example.com/other")]

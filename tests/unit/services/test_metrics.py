@@ -12,7 +12,8 @@ from sift import metrics
 from sift.errors import CallerBusy, TargetBusy, TargetFailed
 from sift.identity import Limits
 from sift.metrics import Metric
-from sift.store.ports import Outcome, Spec
+from sift.specs import Spec
+from sift.store.ports import Outcome
 from sift.targets import Content
 from tests.unit.services.world import ANN, NOW, World, urls
 

@@ -12,7 +12,8 @@ from sift import ids
 from sift.errors import NotFound
 from sift.identity import Identity, Limits
 from sift.services.outcomes import INLINE_WHOLE_BYTES
-from sift.services.read import PAGE_CONTENT_BYTES, Page, Slot
+from sift.services.read import PAGE_CONTENT_BYTES, Page
+from sift.services.slots import Slot
 from sift.targets import Content
 from tests.unit.services.world import ANN, BOB, HOUR, MINUTE, NOW, World, urls
 

@@ -14,7 +14,8 @@ from sift.errors import TargetBusy
 from sift.jobs import Flight
 from sift.services.submit import Submitted
 from sift.services.work import BUSY_FOR_SECONDS, BUSY_MOST_SECONDS, busy_wait
-from sift.store.ports import Outcome, Spec
+from sift.specs import Spec
+from sift.store.ports import Outcome
 from tests.unit.services.faults import Killed
 from tests.unit.services.world import ANN, MINUTE, NOW, VISIBILITY_SECONDS, World, page, urls
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from sift.blobs.ports import segment_key
+from sift.blob_keys import segment_key
 from sift.errors import CallerBusy, Forbidden, Invalid, ServiceBusy, Unavailable
 from sift.identity import Identity, Limits
 from sift.jobs import MAX_WINDOW, Flight
 from sift.messages import TargetMessage, decode
 from sift.services.advance import quiet_since
 from sift.services.submit import Request, shard_cap, shard_count
-from sift.store.codec import unpack_specs
-from sift.store.ports import Segment, Spec
+from sift.specs import Spec, unpack_specs
+from sift.store.ports import Segment
 from tests.unit.services.faults import Fault, at
 from tests.unit.services.world import ANN, BOB, NOW, World, urls
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from sift.blobs.ports import input_key
+from sift.blob_keys import input_key
 from sift.errors import CallerBusy, Conflict, Forbidden, Invalid, Unavailable
 from sift.identity import Limits
 from sift.messages import RequestMessage, decode
 from sift.model_requests import INLINE_BODY_BYTES, read_request
 from sift.services.submit import Request, Submitted
-from sift.store.ports import RequestSpec, Segment
+from sift.specs import RequestSpec
+from sift.store.ports import Segment
 from tests.unit.services.faults import Fault, at
 from tests.unit.services.world import ANN, NOW, World
 

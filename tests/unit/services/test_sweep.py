@@ -13,7 +13,7 @@ from sift.identity import Limits
 from sift.jobs import Flight
 from sift.services.submit import JOBS_PER_SHARD, MOST_SHARDS, Submitted, shard_count
 from sift.services.sweep import LOST_MS, QUIET_MS
-from sift.store.ports import Spec
+from sift.specs import Spec
 from tests.template.document import load
 from tests.unit.services.faults import Fault, at
 from tests.unit.services.world import ANN, LEASE_SECONDS, MINUTE, NOW, VISIBILITY_SECONDS, World

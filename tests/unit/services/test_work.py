@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from sift.blobs.ports import content_key
+from sift.blob_keys import content_key
 from sift.errors import TargetFailed
 from sift.identity import Limits
 from sift.services.fetching import TARGET_SECONDS
 from sift.services.outcomes import INLINE_WHOLE_BYTES
 from sift.services.submit import Submitted
-from sift.store.ports import Changed, Outcome, Spec
+from sift.specs import Spec
+from sift.store.ports import Changed, Outcome
 from sift.targets import Content
 from tests.unit.services.faults import Fault, at
 from tests.unit.services.world import LEASE_SECONDS, NOW, VISIBILITY_SECONDS, World, urls

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import copy
 import dataclasses
-import functools
 import itertools
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from sift.api.views import line
 from sift.blobs.memory import MemoryBlobs
 from sift.errors import TargetFailed, Unavailable
 from sift.events.memory import MemoryBus
@@ -36,8 +34,8 @@ from sift.services.runner import Runner
 from sift.services.submit import Request, Submitted, Submitter, Terms
 from sift.services.sweep import Report, Sweeper
 from sift.services.work import Worker
+from sift.specs import Spec
 from sift.store.memory import MemoryStore
-from sift.store.ports import Spec
 from sift.targets import Content
 from tests.unit.services.fake_gateway import FakeGateway
 from tests.unit.services.faults import Killed, Life, Plan
@@ -164,8 +162,7 @@ class World:
         self.retrier = Retrier(self.reader, self.submitter)
         self.results = Results(self.reader, store, assembly, self.clock)
         self.assembler = Assembler(
-            store, assembly, blobs, self.clock, self.reader.segment, functools.partial(line, blobs=blobs),
-            part_bytes=PART_BYTES,
+            store, assembly, blobs, self.clock, self.reader.segment, part_bytes=PART_BYTES,
         )  # fmt: skip
         self.keys = KeyService(store, self.clock)
         self.worker = self.make_worker(life)

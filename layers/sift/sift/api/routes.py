@@ -13,7 +13,8 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 from pydantic import Field
 
 import sift
-from sift.api import cursors, excerpts, openapi, views
+from sift import excerpts
+from sift.api import cursors, openapi, views
 from sift.api.models import JobRequest
 from sift.api.queries import PLAIN_FLAG, PLAIN_NUMBER
 from sift.api.views import json_response
@@ -23,7 +24,8 @@ from sift.environment import run
 from sift.errors import Invalid
 from sift.identity import ADMIN, FETCH, INFERENCE, NAME_CHARS, Identity
 from sift.jobs import Kind, Meta, State, Status
-from sift.services.read import Slot, Whose
+from sift.services.read import Whose
+from sift.services.slots import INLINE_BYTES, Slot, describe, read_content
 
 if TYPE_CHECKING:
     from sift.services.submit import Submitted
@@ -195,11 +197,11 @@ def add_routes(app: APIGatewayHttpResolver, services: Callable[[], Api]) -> None
         api = services()
         slot = run(api.reader.slot(caller(*READ), job_id, index))
         whole = offset is None and max_chars is None
-        if whole and slot.outcome is not None and slot.outcome.blob and slot.outcome.size > views.INLINE_BYTES:
+        if whole and slot.outcome is not None and slot.outcome.blob and slot.outcome.size > INLINE_BYTES:
             link = run(api.blobs.link(slot.outcome.blob, views.LINK_SECONDS))
             return Response(303, headers={"Location": link}, body="")
-        data = run(views.read_content(slot, api.blobs))
-        media_type = views.target(slot)["media_type"] or "application/octet-stream"
+        data = run(read_content(slot, api.blobs))
+        media_type = describe(slot)["media_type"] or "application/octet-stream"
         # Content of the web or of a model, served from the API's own origin: it must not run there.
         headers = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
         if not whole:
@@ -256,7 +258,7 @@ async def _page(
     weight = 0
     go_on = page.next_index
     for slot in page.slots:
-        body = await views.with_content(job_id, slot, api.blobs) if content else views.target(slot)
+        body = await views.with_content(job_id, slot, api.blobs) if content else describe(slot)
         weight += views.weight(body)
         if bodies and weight > views.PAGE_BYTES:
             go_on = slot.index

@@ -11,7 +11,7 @@ from sift.clashes import find_clash
 from sift.errors import Invalid, TargetFailed
 from sift.model_requests import read_request
 from sift.services.submit import Request
-from sift.store.ports import AnySpec, Spec
+from sift.specs import AnySpec, Spec
 from sift.targets import FetchOptions
 
 KEY_CHARS = 255

@@ -90,7 +90,6 @@ def notifier() -> Notifier:
 @functools.cache
 def assembler() -> Assembler:
     """The assembler of functions/assemble."""
-    from sift.api.views import line  # a line is what the API answers with
     from sift.services.assemble import Assembler
     from sift.services.read import Reader
 
@@ -98,7 +97,7 @@ def assembler() -> Assembler:
     store, blobs, clock = parts.make_store(config), parts.make_blobs(config), SystemClock()
     reader = Reader(store, blobs, clock)
     queue = parts.make_queue(config.assemble_queue_url)
-    return Assembler(store, queue, blobs, clock, reader.segment, functools.partial(line, blobs=blobs))
+    return Assembler(store, queue, blobs, clock, reader.segment)
 
 
 @functools.cache

@@ -17,7 +17,8 @@ from sift.messages import Message, RequestMessage, TargetMessage
 from sift.queue.ports import Queue, Sender
 from sift.services.notices import Notices
 from sift.services.specs import read_specs
-from sift.store.ports import AnySpec, Spec, Store
+from sift.specs import AnySpec, Spec
+from sift.store.ports import Store
 
 _log = logging.getLogger(__name__)
 

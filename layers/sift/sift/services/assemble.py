@@ -15,13 +15,14 @@ import zlib
 from collections.abc import Awaitable, Callable, Sequence
 
 from sift.assembly import Assembly, AssemblyMessage, decode
-from sift.blobs.ports import LEAST_PART, Bucket, UploadLost, results_prefix
+from sift.blob_keys import results_prefix
+from sift.blobs.ports import LEAST_PART, Bucket, UploadLost
 from sift.clock import CLOCK_MARGIN_MS, Clock
 from sift.errors import Unavailable
 from sift.jobs import ENDED, SEGMENT, State
 from sift.queue.ports import Queue, Received
 from sift.services.judge import REPEAT_SECONDS, Judge
-from sift.services.read import Slot
+from sift.services.slots import Slot, to_line
 from sift.store.ports import Store
 
 #: A compressed file is sent as what it is: with a content encoding, some clients would unpack it on the way.
@@ -40,12 +41,9 @@ _GZIP = 31
 
 _log = logging.getLogger(__name__)
 
-#: One slot of a job as a line of the file, without its line end.
-Line = Callable[[str, Slot], Awaitable[bytes]]
-
 
 class Assembler:
-    """`slots` gives the slots `first..last`, all of one segment, of a job in a state; `line` writes one of them."""
+    """`slots` gives the slots `first..last`, all of one segment, of a job in a state."""
 
     def __init__(
         self,
@@ -54,7 +52,6 @@ class Assembler:
         bucket: Bucket,
         clock: Clock,
         slots: Callable[[State, int, int], Awaitable[Sequence[Slot]]],
-        line: Line,
         *,
         part_bytes: int = LEAST_PART,
         pressed_bytes: int = PRESSED_BYTES,
@@ -65,7 +62,6 @@ class Assembler:
         self._bucket = bucket
         self._clock = clock
         self._slots = slots
-        self._line = line
         self._part_bytes = part_bytes
         self._pressed_bytes = pressed_bytes
 
@@ -162,7 +158,7 @@ class Assembler:
             slots = await self._slots(state, index, end - 1)
             for start in range(0, len(slots), AT_ONCE):
                 some = slots[start : start + AT_ONCE]
-                for line in await asyncio.gather(*(self._line(state.job_id, slot) for slot in some)):
+                for line in await asyncio.gather(*(to_line(state.job_id, slot, self._bucket) for slot in some)):
                     pieces.append(compressor.compress(line + b"\n"))
                     size += len(pieces[-1])
                     index += 1

@@ -14,11 +14,10 @@ from sift.errors import DataUnreadable, TargetBusy, TargetCut, TargetFailed, Una
 from sift.identity import Identity
 from sift.jobs import ACTIVE, SEGMENT, Meta, State
 from sift.messages import RequestMessage
-from sift.model_requests import refuse_model
+from sift.model_requests import UpstreamRequest, UpstreamResponse, refuse_model
 from sift.services.outcomes import keep_response
 from sift.services.runner import Claimed, Stopped, check_budget, crashed
 from sift.store.ports import Outcome, Store
-from sift.upstream import UpstreamRequest, UpstreamResponse
 
 #: How often the job of a request in flight is looked at, in seconds: a pause or a cancel is felt within two.
 POLL_SECONDS = 1.5

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sift.blobs.ports import Blobs, input_key
+from sift.blob_keys import input_key
+from sift.blobs.ports import Blobs
 from sift.errors import NotFound
 from sift.model_requests import INLINE_BODY_BYTES
-from sift.store.ports import AnySpec, RequestSpec
+from sift.specs import AnySpec, RequestSpec
 
 #: Bodies on their way to the bucket at once.
 AT_ONCE = 8

@@ -7,7 +7,8 @@ import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sift.blobs.ports import Blobs, content_key
+from sift.blob_keys import content_key
+from sift.blobs.ports import Blobs
 from sift.clock import rfc3339
 from sift.errors import TargetFailed
 from sift.messages import Message, TargetMessage
@@ -16,7 +17,7 @@ from sift.store.ports import Outcome
 from sift.targets import Content
 
 if TYPE_CHECKING:
-    from sift.upstream import UpstreamResponse  # it brings an HTTP client, which most functions do without
+    from sift.model_requests import UpstreamResponse  # it brings an HTTP client, which most functions do without
 
 #: Content that compresses to this (bytes) is kept in the table, larger content in the bucket.
 INLINE_BYTES = 32 * 1024

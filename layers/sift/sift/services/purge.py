@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sift.blobs.ports import Bucket, job_prefix
+from sift.blob_keys import job_prefix
+from sift.blobs.ports import Bucket
 from sift.clock import CLOCK_MARGIN_MS, Clock
 from sift.jobs import SEGMENT
 from sift.store.ports import Store

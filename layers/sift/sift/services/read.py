@@ -12,8 +12,10 @@ from sift.clock import Clock
 from sift.errors import Forbidden, NotFound
 from sift.identity import Identity
 from sift.jobs import ENDED, SEGMENT, Meta, State
+from sift.services.slots import Slot
 from sift.services.specs import read_specs
-from sift.store.ports import AnySpec, Outcome, Spec, Store
+from sift.specs import AnySpec, Spec
+from sift.store.ports import Outcome, Store
 
 if TYPE_CHECKING:
     from sift.webhooks import Delivery
@@ -27,26 +29,6 @@ PAGE_CONTENT_BYTES = 5_000_000
 LIST_LOOKS = 1_000
 #: With a filter, jobs are looked at so many at a time after the first page; BatchGetItem takes the items of 50.
 LIST_STEP = 100
-
-#: A target's status, in the words of the API.
-Word = str
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """One target as it stands: its outcome, or a status derived from the job's state. `url` and `options` are of a
-    fetch job, `path` and `model` of an inference job."""
-
-    index: int
-    status: Word
-    url: str | None
-    label: str | None
-    attempts: int
-    options: Mapping[str, Any] = field(default_factory=dict)
-    outcome: Outcome | None = None
-    error: Mapping[str, Any] | None = None
-    path: str | None = None
-    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +245,7 @@ def _derived(state: State, index: int, spec: AnySpec, now_ms: int) -> Slot:
     return _slot(index, "running" if running else "pending", spec, attempts)
 
 
-def _slot(index: int, status: Word, spec: AnySpec, attempts: int, error: Mapping[str, Any] | None = None) -> Slot:
+def _slot(index: int, status: str, spec: AnySpec, attempts: int, error: Mapping[str, Any] | None = None) -> Slot:
     if isinstance(spec, Spec):
         return Slot(index, status, spec.url, spec.label, attempts, spec.options, error=error)
     return Slot(index, status, None, spec.label, attempts, error=error, path=spec.path, model=spec.model)

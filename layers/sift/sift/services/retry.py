@@ -8,9 +8,10 @@ from dataclasses import replace
 from sift.errors import Conflict, Invalid
 from sift.identity import Identity
 from sift.jobs import ENDED
-from sift.services.read import Reader, Slot
+from sift.services.read import Reader
+from sift.services.slots import Slot
 from sift.services.submit import Request, Submitted, Submitter
-from sift.store.ports import AnySpec, Spec
+from sift.specs import AnySpec, Spec
 
 
 class Retrier:

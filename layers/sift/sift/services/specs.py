@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from sift.blobs.ports import Blobs
 from sift.errors import Unavailable
-from sift.store.codec import unpack_specs
-from sift.store.ports import AnySpec, Store
+from sift.specs import AnySpec, unpack_specs
+from sift.store.ports import Store
 
 
 async def read_specs(store: Store, blobs: Blobs, job_id: str, number: int) -> Sequence[AnySpec]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sift import ids, metrics
-from sift.blobs.ports import Blobs, segment_key
+from sift.blob_keys import segment_key
+from sift.blobs.ports import Blobs
 from sift.clock import Clock
 from sift.errors import CallerBusy, Conflict, Forbidden, Invalid, RequestRefused, ServiceBusy, Unavailable
 from sift.idempotency import content_hash, key_hash
@@ -21,18 +22,8 @@ from sift.queue.ports import Sender
 from sift.request_headers import without_credentials
 from sift.services.advance import quiet_since, target_message
 from sift.services.inputs import place, store
-from sift.store.codec import pack_specs
-from sift.store.ports import (
-    AnySpec,
-    CapReached,
-    Committed,
-    Idempotency,
-    RequestSpec,
-    Segment,
-    Spec,
-    Store,
-    Submission,
-)
+from sift.specs import AnySpec, RequestSpec, Spec, pack_specs
+from sift.store.ports import CapReached, Committed, Idempotency, Segment, Store, Submission
 from sift.webhooks import mask
 
 #: One live shard holds this many job ids, so that its item stays small.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sift.algorithms import ALGORITHMS, Jwk
 from sift.claims import identify
 from sift.errors import Unauthenticated
 from sift.identity import Identity
@@ -15,23 +16,6 @@ from sift.services.credentials import CREDENTIAL_CHARS
 
 #: How far the provider's clock may be off, in seconds.
 LEEWAY_SECONDS = 10
-
-#: The algorithms that a token may be signed with, and the key type and curve of each (RFC 7518, RFC 8037).
-ALGORITHMS: Mapping[str, tuple[str, str | None]] = {
-    "RS256": ("RSA", None),
-    "RS384": ("RSA", None),
-    "RS512": ("RSA", None),
-    "PS256": ("RSA", None),
-    "PS384": ("RSA", None),
-    "PS512": ("RSA", None),
-    "ES256": ("EC", "P-256"),
-    "ES384": ("EC", "P-384"),
-    "ES512": ("EC", "P-521"),
-    "EdDSA": ("OKP", "Ed25519"),
-}
-
-#: A public key as RFC 7517 writes it.
-Jwk = Mapping[str, Any]
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 

@@ -6,9 +6,8 @@ a full window stays within one write unit of 1 KB. An item of an unknown version
 
 from __future__ import annotations
 
-import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
@@ -17,7 +16,9 @@ from sift import ids
 from sift.errors import DataUnreadable
 from sift.identity import DEFAULT_CLASS, Identity, KeyRecord
 from sift.jobs import Flight, Meta, State
-from sift.store.ports import AnySpec, Idempotency, Outcome, RequestSpec, Segment, Spec
+from sift.packing import pack, unpack
+from sift.specs import pack_specs, unpack_specs
+from sift.store.ports import Idempotency, Outcome, Segment
 
 # What is rare is loaded with the first item of its kind: a cold start would pay for all of it.
 if TYPE_CHECKING:
@@ -44,16 +45,6 @@ def from_wire(item: Mapping[str, Any]) -> Item:
     if values.get("v") != VERSION:
         raise DataUnreadable(f"The item {values.get('pk')} has version {values.get('v')!r}.")
     return values
-
-
-def pack(document: Any) -> bytes:
-    """JSON, compressed with zlib."""
-    return zlib.compress(json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode(), 6)
-
-
-def unpack(data: Any) -> Any:
-    """The inverse of `pack`."""
-    return json.loads(zlib.decompress(raw(data)))
 
 
 def raw(data: Any) -> bytes:
@@ -187,24 +178,6 @@ def idempotency_from(item: Item) -> Idempotency:
     return Idempotency(key, item["job_id"], item["work"], _integer(item, "expires_at"))
 
 
-def pack_specs(specs: Sequence[AnySpec]) -> bytes:
-    """Targets as they are kept, inline or in a blob: `[url, options, label, attempts]` each, with a pace of
-    its own as the fifth; a request by its names."""
-    return pack([_spec_value(spec) for spec in specs])
-
-
-def _spec_value(spec: AnySpec) -> Any:
-    if isinstance(spec, Spec):
-        values = [spec.url, dict(spec.options), spec.label, spec.attempts]
-        return values if spec.pace is None else [*values, spec.pace]
-    names = ("path", "model", "body", "label", "attempts", "blob")
-    return {name: getattr(spec, name) for name in names}
-
-
-def unpack_specs(data: Any) -> list[AnySpec]:
-    return [RequestSpec(**values) if isinstance(values, dict) else Spec(*values) for values in unpack(data)]
-
-
 def segment_item(segment: Segment, expires_at: int | None) -> Item:
     data = None if segment.blob else pack_specs(segment.specs)
     return {"v": VERSION, "specs": data, "blob": segment.blob, "expires_at": expires_at}
@@ -214,7 +187,7 @@ def segment_from(item: Item) -> Segment:
     number = int(item["pk"].rsplit("#", 1)[1])
     if item.get("blob"):
         return Segment(number, blob=item["blob"])
-    return Segment(number, unpack_specs(item["specs"]))
+    return Segment(number, unpack_specs(raw(item["specs"])))
 
 
 def outcome_item(outcome: Outcome, expires_at: int | None) -> Item:
@@ -245,7 +218,7 @@ def outcome_from(item: Item) -> Outcome:
         lease=int(item["lease"]),
         status=item["status"],
         size=int(item["size"]),
-        document=unpack(item["document"]),
+        document=unpack(raw(item["document"])),
         content=None if item.get("content") is None else zlib.decompress(raw(item["content"])),
         blob=item.get("blob"),
     )

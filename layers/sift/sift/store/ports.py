@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sift.identity import KeyRecord
     from sift.jobs import Flight, Meta, State, Status
     from sift.pacing import Claim, Pace
+    from sift.specs import AnySpec
     from sift.webhooks import Delivery, Secrets
 
 
@@ -37,35 +38,6 @@ class Idempotency:
     job_id: str
     work: str
     expires_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """One target as submitted, its options merged with the job's. `label` is the caller's own id for it;
-    `attempts` are those of the job that this one retries; `pace` is the caller class by whose pace hosts are asked,
-    None for that of everybody."""
-
-    url: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    label: str | None = None
-    attempts: int = 0
-    pace: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RequestSpec:
-    """One request to the model gateway as submitted. `body` is its JSON text, or None where that is in the bucket,
-    under the key `blob`; `model` is the one that it names, if any. The rest is as of a `Spec`."""
-
-    path: str
-    model: str | None
-    body: str | None
-    label: str | None = None
-    attempts: int = 0
-    blob: str | None = None
-
-
-AnySpec = Spec | RequestSpec
 
 
 @dataclass(frozen=True, slots=True)

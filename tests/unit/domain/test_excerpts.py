@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sift.api.excerpts import cut, is_text
 from sift.errors import Invalid
+from sift.excerpts import cut, is_text
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32-le"])
