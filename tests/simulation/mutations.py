@@ -8,6 +8,7 @@ STORE = "store/memory.py"
 REQUESTS = "store/requests.py"
 DYNAMO = "store/dynamo.py"
 WORK = "services/work.py"
+JUDGE = "services/judge.py"
 ADVANCE = "services/advance.py"
 SWEEP = "services/sweep.py"
 SUBMIT = "services/submit.py"
@@ -102,6 +103,14 @@ MUTATIONS = (
         "refused claim does not advance", WORK,
         "        await self._advancer.advance(message.job_id, state)\n        return None\n\n    async def _defer",
         "        return None\n\n    async def _defer",
+    ),
+    _one(
+        "acknowledged though a port failed", JUDGE,
+        "            await self._put_back(received, self._repeat_after(received))\n", "            return False\n",
+    ),
+    _one(
+        "a later version's message acknowledged", JUDGE,
+        "            await self._put_back(received, LATER_VERSION_SECONDS)\n", "            return False\n",
     ),
     _one("busy charged as a claim", STORE, "if busy_since is None else 0,", "if busy_since is None else 1,"),
     _one("busy charged as a claim (DynamoDB)", REQUESTS, '":none": 0, ":busy"', '":none": 1, ":busy"'),
