@@ -16,7 +16,7 @@ from sift.jobs import ENDED, SEGMENT, Meta, Pause, Release, Settle, State, Statu
 from sift.messages import Message, RequestMessage, TargetMessage
 from sift.queue.ports import Queue, Sender
 from sift.services.notices import Notices
-from sift.services.specs import read_specs
+from sift.services.segments import read_segment
 from sift.specs import AnySpec, Spec
 from sift.store.ports import Store
 
@@ -118,7 +118,7 @@ class Advancer:
         try:
             messages = []
             for number in sorted({index // SEGMENT for index in indexes}):
-                specs = await read_specs(self._store, self._blobs, job_id, number)
+                specs = await read_segment(self._store, self._blobs, job_id, number)
                 for index in indexes:
                     if index // SEGMENT == number:
                         messages.append(target_message(job_id, index, specs[index % SEGMENT]))

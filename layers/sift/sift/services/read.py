@@ -12,8 +12,8 @@ from sift.clock import Clock
 from sift.errors import Forbidden, NotFound
 from sift.identity import Identity
 from sift.jobs import ENDED, SEGMENT, Meta, State
+from sift.services.segments import read_segment
 from sift.services.slots import Slot
-from sift.services.specs import read_specs
 from sift.specs import AnySpec, Spec
 from sift.store.ports import Outcome, Store
 
@@ -179,7 +179,7 @@ class Reader:
         """These targets of a job as they were submitted."""
         found: list[AnySpec] = []
         for number in sorted({index // SEGMENT for index in indexes}):
-            segment = await read_specs(self._store, self._blobs, job_id, number)
+            segment = await read_segment(self._store, self._blobs, job_id, number)
             found += [segment[index % SEGMENT] for index in indexes if index // SEGMENT == number]
         return found
 
@@ -198,7 +198,7 @@ class Reader:
                 slots.append(_finished(outcomes[index]))
                 continue
             if specs is None:
-                specs = await read_specs(self._store, self._blobs, state.job_id, number)
+                specs = await read_segment(self._store, self._blobs, state.job_id, number)
             slots.append(_derived(state, index, specs[index % SEGMENT], self._clock.now_ms()))
         return slots
 

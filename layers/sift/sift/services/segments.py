@@ -10,7 +10,7 @@ from sift.specs import AnySpec, unpack_specs
 from sift.store.ports import Store
 
 
-async def read_specs(store: Store, blobs: Blobs, job_id: str, number: int) -> Sequence[AnySpec]:
+async def read_segment(store: Store, blobs: Blobs, job_id: str, number: int) -> Sequence[AnySpec]:
     """Segment `number` of a job's targets. Raises Unavailable where it is missing, which only a fault explains."""
     segment = await store.get_segment(job_id, number)
     if segment is None:
