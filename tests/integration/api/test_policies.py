@@ -336,6 +336,8 @@ def fire(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, long
             fire_event(stage, read_event("schedule-batch") | {"id": str(number), "detail": batch})
         with pytest.raises(Failed, match="caller_busy"):
             fire_event(stage, read_event("schedule-batch"))
+    for job in stage.get("/v1/jobs", key=key).json["jobs"]:  # else all of its targets would be worked on below
+        assert stage.request("POST", f"/v1/jobs/{job['id']}/cancel", key=key).status == 200
 
 
 def infer(stage: Stage, recorder: Recorder) -> None:
