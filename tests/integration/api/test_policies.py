@@ -270,6 +270,7 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
     stage.deployment.client("dynamodb").update_item(TableName=stage.table, **due)
     later(monkeypatch, QUIET_MS)
     sweep()
+    ask("POST", f"/v1/jobs/{cut}/cancel", 200)
     stage.deployment.client("sqs").send_message(QueueUrl=stage.notify_url, MessageBody="not a notice")
     with recorder.running("NotifyFunction"):
         notify_function(stage)
