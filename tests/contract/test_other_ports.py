@@ -142,7 +142,7 @@ def test_blobs_are_removed_and_removing_them_again_does_no_harm(blobs: Blobs) ->
         assert await blobs.remove(job_prefix(JOB))
         assert not await blobs.remove(job_prefix(JOB))
         assert not await blobs.remove(job_prefix(JOB))
-        assert {await blobs.get(key) for key in mine} == {None}
+        assert {await blobs.get(key) for key in [*mine[::100], mine[-1]]} == {None}
         assert {await blobs.get(key) for key in others} == {b"x"}
 
     asyncio.run(story())

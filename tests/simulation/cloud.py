@@ -18,7 +18,6 @@ import botocore.session
 import moto.sqs.models
 from botocore.exceptions import ClientError
 from moto.backends import get_backend
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.test import Client, EnvironBuilder
 
 from sift.jobs import Kind
@@ -28,6 +27,7 @@ from sift.queue.sqs import SqsQueue
 from sift.store import codec
 from sift.store.dynamo import DynamoStore
 from sift.store.memory import MemoryStore
+from sift_client.local.dispatch import Dispatcher
 from sift_client.local.document import read_document
 from sift_client.local.gate import Gate
 from sift_client.local.naming import REGION, Naming
@@ -52,7 +52,7 @@ class _Wire:
     """Clients whose requests end in moto, without a network or a thread between; in an account of its own."""
 
     def __init__(self) -> None:
-        self._web = Client(Gate(DomainDispatcherApplication(create_backend_app), ACCOUNT))
+        self._web = Client(Gate(Dispatcher(), ACCOUNT))
         session = botocore.session.Session(session_vars={"profile": (None, None, None, None)})
         session.set_config_variable("config_file", os.devnull)
         session.set_config_variable("credentials_file", os.devnull)

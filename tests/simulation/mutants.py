@@ -21,9 +21,10 @@ from tests.simulation.mutations import MUTATIONS, Mutation
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "layers" / "sift"
 SEEDS, AWS_SEEDS = 600, 40
-TESTS = ("tests/simulation/test_found.py", "tests/contract/test_store_jobs.py", "tests/contract/test_store_targets.py",
-         "tests/contract/test_store_webhooks.py", "tests/contract/test_store_hosts.py",
-         "tests/contract/test_other_ports.py", "tests/unit/domain",
+TESTS = ("tests/simulation/test_found.py", "tests/contract/test_store_submit.py", "tests/contract/test_store_course.py",
+         "tests/contract/test_store_lists.py", "tests/contract/test_store_keys.py",
+         "tests/contract/test_store_targets.py", "tests/contract/test_store_webhooks.py",
+         "tests/contract/test_store_hosts.py", "tests/contract/test_other_ports.py", "tests/unit/domain",
          "tests/unit/services")  # fmt: skip
 
 _BROKEN = re.compile(r"^seed (\d+): ([^:]+): (.*)", re.MULTILINE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 STORE = "store/memory.py"
+RECORDS = "store/memory_records.py"
 REQUESTS = "store/requests.py"
 DYNAMO = "store/dynamo.py"
 WORK = "services/work.py"
@@ -217,7 +218,7 @@ MUTATIONS = (
     _one("a blocked address is tried for a day", NOTIFY, 'in {"blocked_address", "invalid_url"}', 'in {"invalid_url"}'),
     _one("given up, and nobody hears of it", NOTIFY, '            await self._dead_letters.bury(received.body, f"', '            print(f"'),
     _one("the signature leaves the body out", "webhooks.py", ".encode() + body\n", ".encode()\n"),
-    _one("a post that was given up is covered by the next", STORE, 'held is None or held.state != "failed":', "True:"),
+    _one("a post that was given up is covered by the next", RECORDS, 'held is None or held.state != "failed":', "True:"),
     _one(
         "a post that was given up is covered by the next (DynamoDB)", REQUESTS,
         '"attribute_not_exists(pk) OR #state <> :given_up"',
@@ -236,7 +237,7 @@ MUTATIONS = (
     _one("results file: begun while leases run", ASSEMBLE, "if wait := self._last_lease(state):", "if wait := 0:"),
     _one("results file: told before it is there", ASSEMBLE, "await self._bucket.put(seen.key, body, MEDIA_TYPE)\n", "pass\n"),
     _one("results file: not completed", ASSEMBLE, "                await self._bucket.complete_upload(seen.key, upload, grown.parts)\n", "                pass\n"),
-    _one("results file: parts recorded whatever came between", STORE, "if assembly.revision != (0 if held is None else held.revision + 1):", "if False:"),
+    _one("results file: parts recorded whatever came between", RECORDS, "if assembly.revision != (0 if held is None else held.revision + 1):", "if False:"),
     _one(
         "results file: parts recorded whatever came between (DynamoDB)", ASSEMBLIES,
         'request["ConditionExpression"] = "revision = :before"', 'request["ConditionExpression"] = "revision <> :before OR revision = :before"',
@@ -254,11 +255,11 @@ MUTATIONS = (
     _one("pace: holds are not freed", PACE, "                await self._free(host, slot.lane, until)\n", "                pass\n"),
     _one("pace: what can't be held goes on", PACE, "asyncio.timeout(max(0.0, left_s))", "asyncio.timeout(None)"),
     _one("pace: the slot that is kept is forgotten", WORK, "self._pacer.turn_of(message.url, message.slot, message.pace)", "self._pacer.turn_of(message.url)"),
-    _one("pace: those who queue go together", STORE, "start = pace.next_at if claim.queue else claim.base", "start = claim.base"),
+    _one("pace: those who queue go together", RECORDS, "start = pace.next_at if claim.queue else claim.base", "start = claim.base"),
     _one("pace: those who queue go together (DynamoDB)", HOSTS, 'next_at, condition = "next_at + :step", "next_at > :base"', 'next_at, condition = ":base + :step", "next_at > :base"'),
     _one("pace: another's hold is freed (DynamoDB)", HOSTS, 'condition = "#v = :v AND holds.#lane = :until"', 'condition = "#v = :v AND (holds.#lane = :until OR holds.#lane <> :until)"'),
     _one("spacing: a narrower one goes at once", PACING, "seen.next_at + (limits.concurrency - 1) * (before - interval)", "seen.next_at"),
-    _one("spacing: it may have changed meanwhile", STORE, "claim.was != pace.spacing", "False"),
+    _one("spacing: it may have changed meanwhile", RECORDS, "claim.was != pace.spacing", "False"),
     _one("spacing: the longer span is forgotten", PACE, "slot.span or self._limits_of(host).span_ms", "self._limits_of(host).span_ms"),
     _one("pace: nobody hears of a busy host", PACE, "            if busy.status in SLOWED_BY:\n", "            if False:\n"),
 )  # fmt: skip

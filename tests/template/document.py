@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +19,13 @@ Template = dict[str, Any]
 
 def load(path: Path = ROOT / "template.yaml") -> Template:
     """Read a template; `!Ref x` comes out as {"Ref": "x"}, `!GetAtt a.b` as {"Fn::GetAtt": ["a", "b"]}."""
-    plain: Template = json.loads(json.dumps(cfn_yaml.load(str(path))))
+    plain: Template = json.loads(_read(path.read_text(encoding="utf-8")))
     return plain
+
+
+@functools.cache
+def _read(text: str) -> str:
+    return json.dumps(cfn_yaml.loads(text))
 
 
 def resources(template: Template, kind: str) -> dict[str, dict[str, Any]]:

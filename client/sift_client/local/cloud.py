@@ -10,9 +10,9 @@ from typing import Any
 import botocore.config
 import botocore.session
 from moto.backends import get_backend
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from sift_client.local.blueprint import Blueprint
+from sift_client.local.dispatch import Dispatcher
 from sift_client.local.gate import Gate
 from sift_client.local.naming import REGION
 from sift_client.local.webserver import LOOPBACK, WebServer
@@ -31,7 +31,7 @@ class Cloud:
                 account for number in itertools.count(123456789012) if (account := str(number)) not in _ACCOUNTS_IN_USE
             )
             _ACCOUNTS_IN_USE.add(self.account)
-        self.gate = Gate(DomainDispatcherApplication(create_backend_app), self.account)
+        self.gate = Gate(Dispatcher(), self.account)
         self._server = WebServer(self.gate, host=host)
         self.url = self._server.url
         self._clients: dict[str, Any] = {}

@@ -12,6 +12,14 @@ from sift.claims import read_names
 from sift.classes import read_classes
 from sift.errors import SiftError
 
+#: What is not left out.
+Text = Annotated[str, Field(min_length=1)]
+Positive = Annotated[int, Field(ge=1)]
+#: Where the gateway is; "" for none. What follows a path in an address, or tells who asks, is not part of it.
+GatewayUrl = Annotated[str, Field(pattern=r"^(https?://[^\s?#@\\]+)?$")]
+#: Where an archive is; "" for none.
+ArchiveUrl = Annotated[str, Field(pattern=r"^(https?://[!-~]+)?$")]
+
 
 class SettingsError(SiftError):
     """A variable is missing or wrong; the detail names it."""
@@ -22,17 +30,13 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True)  # a function builds its own alone
 
-    table_name: str = Field(min_length=1)
-    bucket_name: str = Field(min_length=1)
-    fetch_queue_url: str = Field(min_length=1)
-    assemble_queue_url: str = Field(min_length=1)
-    inference_queue_url: str = Field(min_length=1)
-    notify_queue_url: str = Field(min_length=1)
-    event_bus_name: str = Field(min_length=1)
-
-
-#: Where the gateway is; "" for none. What follows a path in an address, or tells who asks, is not part of it.
-_GATEWAY = r"^(https?://[^\s?#@\\]+)?$"
+    table_name: Text
+    bucket_name: Text
+    fetch_queue_url: Text
+    assemble_queue_url: Text
+    inference_queue_url: Text
+    notify_queue_url: Text
+    event_bus_name: Text
 
 
 def _check_classes(text: str) -> str:
@@ -113,15 +117,15 @@ class SubmitSettings(Settings):
 
     guard_allow: str
     guard_deny: str
-    jobs_total: int = Field(ge=1)
-    jobs_per_caller: int = Field(ge=1)
-    targets_per_job: int = Field(ge=1)
-    retained_jobs: int = Field(ge=1)
+    jobs_total: Positive
+    jobs_per_caller: Positive
+    targets_per_job: Positive
+    retained_jobs: Positive
     ttl_seconds: int = Field(ge=0)
-    deadline_seconds: int = Field(ge=1)
-    max_job_bytes: int = Field(ge=1)
+    deadline_seconds: Positive
+    max_job_bytes: Positive
     caller_classes: Classes
-    gateway_url: str = Field(pattern=_GATEWAY)
+    gateway_url: GatewayUrl
     inference_paths: str
 
     @field_validator("inference_paths")
@@ -152,24 +156,20 @@ class SenderSettings(GuardSettings):
 class NotifySettings(SenderSettings):
     """functions/notify."""
 
-    notify_dead_letter_queue_url: str = Field(min_length=1)
-
-
-#: Where an archive is; "" for none.
-_ARCHIVE = r"^(https?://[!-~]+)?$"
+    notify_dead_letter_queue_url: Text
 
 
 class ContentSettings(SenderSettings):
     """What a function with the pipeline needs: whatever may be fetched, all of them fetch alike."""
 
-    archive_api: str = Field(pattern=_ARCHIVE)
-    archive_replay: str = Field(pattern=_ARCHIVE)
+    archive_api: ArchiveUrl
+    archive_replay: ArchiveUrl
     question_model: str
-    gateway_url: str = Field(pattern=_GATEWAY)
+    gateway_url: GatewayUrl
     gateway_secret: str
     robots: bool
     host_rate: float = Field(ge=0)
-    host_concurrency: int = Field(ge=1)
+    host_concurrency: Positive
     caller_classes: Classes
 
     @field_validator("host_concurrency")
@@ -185,8 +185,8 @@ class ContentSettings(SenderSettings):
 class FetchSettings(ContentSettings):
     """functions/fetch."""
 
-    fetch_dead_letter_queue_url: str = Field(min_length=1)
-    lease_seconds: int = Field(ge=1)
+    fetch_dead_letter_queue_url: Text
+    lease_seconds: Positive
 
 
 class FetchNowSettings(ContentSettings, CallerSettings):
@@ -200,16 +200,16 @@ class AssembleSettings(Settings):
 class InferenceSettings(Settings):
     """functions/inference."""
 
-    inference_dead_letter_queue_url: str = Field(min_length=1)
-    lease_seconds: int = Field(ge=1)
-    gateway_url: str = Field(pattern=_GATEWAY)
+    inference_dead_letter_queue_url: Text
+    lease_seconds: Positive
+    gateway_url: GatewayUrl
     gateway_secret: str
 
 
 class SweepSettings(Settings):
     """functions/sweep."""
 
-    visibility_seconds: int = Field(ge=1)
+    visibility_seconds: Positive
 
 
 Model = TypeVar("Model", bound=Settings)

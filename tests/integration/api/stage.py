@@ -8,11 +8,13 @@ import copy
 import importlib.util
 import itertools
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest import mock
 from urllib.parse import urlencode
 
 from sift import environment
@@ -76,6 +78,24 @@ def forget_services() -> None:
         workers.notifier, workers.sweeper, workers.worker,
     ):  # fmt: skip
         cached.cache_clear()
+
+
+@contextmanager
+def closing_pipelines() -> Iterator[None]:
+    """What functions make of pipelines in the meantime is closed at the end."""
+    from sift.content import pipeline  # most tests do without
+
+    made: list[pipeline.Pipeline] = []
+
+    class Kept(pipeline.Pipeline):
+        def __init__(self, settings: pipeline.PipelineSettings, **rest: Any) -> None:
+            super().__init__(settings, **rest)
+            made.append(self)
+
+    with mock.patch.object(pipeline, "Pipeline", Kept):
+        yield
+    for one in made:
+        environment.run(one.aclose())
 
 
 class Deployment:

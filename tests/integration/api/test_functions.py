@@ -12,12 +12,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from sift import environment
 from sift.clock import SystemClock
 from sift.errors import TargetBusy
 from sift.services.sweep import QUIET_MS
 from sift.targets import Content, FetchOptions
-from tests.integration.api.stage import NOT_THERE, Stage, context, read_event
+from tests.integration.api.stage import NOT_THERE, Stage, closing_pipelines, context, read_event
 
 URL = "https://example.com/"
 
@@ -217,21 +216,11 @@ def site() -> Iterator[str]:
 
 @pytest.mark.parametrize("allowed", [True, False])
 def test_the_real_pipeline(stage: Stage, monkeypatch: pytest.MonkeyPatch, site: str, allowed: bool) -> None:
-    from sift.content import pipeline
-
-    made: list[pipeline.Pipeline] = []
-
-    class Kept(pipeline.Pipeline):
-        def __init__(self, settings: pipeline.PipelineSettings, **rest: Any) -> None:
-            super().__init__(settings, **rest)
-            made.append(self)
-
-    monkeypatch.setattr(pipeline, "Pipeline", Kept)
     monkeypatch.setenv("GUARD_ALLOW", site if allowed else "")
     monkeypatch.setenv("USER_AGENT", "tide-reader/2 (+https://example.com/about)")
     job_id = stage.submit(f"http://{site}/tides")
-    assert fetch_function(stage) == []
-    environment.run(made[0].aclose())
+    with closing_pipelines():
+        assert fetch_function(stage) == []
     agents = {head["User-Agent"] for head in _Site.heads}
     assert agents == ({"tide-reader/2 (+https://example.com/about)"} if allowed else set())
     slot = stage.get(f"/v1/jobs/{job_id}/targets/0").json

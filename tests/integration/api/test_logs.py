@@ -15,14 +15,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from sift import environment
 from sift.clock import SystemClock
-from sift.content import client, pipeline
+from sift.content import client
 from sift.errors import Unavailable
 from sift.services.sweep import QUIET_MS
 from sift.services.webhook_secrets import WebhookSecrets
 from tests.docs.pages import names, read, rows, section
-from tests.integration.api.stage import Stage, context
+from tests.integration.api.stage import Stage, closing_pipelines, context
 from tests.integration.api.test_functions import fetch_function, later, notify_function, records, sweep_function
 
 
@@ -199,14 +198,6 @@ def break_parts(stage: Stage, secrets: Secrets, monkeypatch: pytest.MonkeyPatch)
 
 def live(stage: Stage, secrets: Secrets, site: Site, monkeypatch: pytest.MonkeyPatch) -> str:
     """Submissions, work, faults, repairs and reads; the id of the job that met everything."""
-    made: list[pipeline.Pipeline] = []
-
-    class Kept(pipeline.Pipeline):
-        def __init__(self, settings: pipeline.PipelineSettings, **rest: Any) -> None:
-            super().__init__(settings, **rest)
-            made.append(self)
-
-    monkeypatch.setattr(pipeline, "Pipeline", Kept)
     monkeypatch.setenv("GUARD_ALLOW", site.address)
     monkeypatch.setenv("QUESTION_MODEL", "small-model")
     monkeypatch.setenv("GATEWAY_URL", f"http://{site.address}/{secrets('gateway')}")
@@ -230,14 +221,15 @@ def live(stage: Stage, secrets: Secrets, site: Site, monkeypatch: pytest.MonkeyP
     sqs = stage.deployment.client("sqs")
     for foreign in (secrets("message"), json.dumps({"v": secrets("version"), "url": secrets("message")})):
         sqs.send_message(QueueUrl=stage.queue_url, MessageBody=foreign)
-    for _ in range(3):
-        fetch_function(stage)
-    now = [stage.request("POST", "/v1/fetch", {"url": t["url"], "options": t.get("options", {})}) for t in targets[:2]]
-    assert [reply.status for reply in now] == [200, 502]
-    refused = stage.request("POST", "/v1/fetch", {"url": f"http://10.0.0.1/{secrets('private')}"})
-    assert refused.status == 422
-    for one in made:
-        environment.run(one.aclose())
+    with closing_pipelines():
+        for _ in range(3):
+            fetch_function(stage)
+        now = [
+            stage.request("POST", "/v1/fetch", {"url": t["url"], "options": t.get("options", {})}) for t in targets[:2]
+        ]
+        assert [reply.status for reply in now] == [200, 502]
+        refused = stage.request("POST", "/v1/fetch", {"url": f"http://10.0.0.1/{secrets('private')}"})
+        assert refused.status == 422
     refuse(stage, secrets, job)
     for path in (job, f"{job}/targets", f"{job}/targets/0", f"{job}/targets/0/content", "/v1/jobs"):
         assert stage.get(path).status == 200

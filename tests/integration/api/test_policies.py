@@ -17,6 +17,7 @@ from sift.assembly import AssemblyMessage
 from sift.clock import SystemClock
 from sift.content.poster import Posted
 from sift.errors import TargetBusy, TargetFailed
+from sift.jobs import SEGMENT
 from sift.loglines import Failed
 from sift.services.sweep import QUIET_MS
 from sift.services.webhook_secrets import WebhookSecrets
@@ -120,6 +121,10 @@ def matches(key: str, patterns: list[str]) -> bool:
     return any(re.fullmatch(like, key, re.DOTALL) for like in likes)
 
 
+#: So many targets are written ahead of the job, where a commit takes one segment at the most.
+MANY = SEGMENT + 1
+
+
 class Recorder:
     """Notes the permissions that a function's calls need while it is the one that runs."""
 
@@ -214,7 +219,8 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("sift.content.pipeline.Pipeline", Pipeline)
     monkeypatch.setattr("sift.content.poster.GuardedPoster", Poster)
-    stage.key = stage.new_key("large", limits={"targets_per_job": 9_000, "jobs_per_caller": 9})
+    monkeypatch.setattr("sift.services.submit.COMMIT_SEGMENTS", 1)
+    stage.key = stage.new_key("large", limits={"targets_per_job": MANY, "jobs_per_caller": 9})
     for actor in ("large", "ann"):
         asyncio.run(WebhookSecrets(stage.store, SystemClock()).renew("acme", actor))
     hook = {"url": "https://example.com/", "events": ["target.done", "target.failed", "job.ended"]}
@@ -252,7 +258,7 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
     assert stage.state(failed).status == "failed"
     assert len(stage.state(cut).flight) == 2, "the window is topped up from the bucket"
     ask("GET", f"/v1/jobs/{failed}/results", 202)
-    large = submit(*(f"https://example.com/{number}" for number in range(8_100)))
+    large = submit(*(f"https://example.com/{number}" for number in range(MANY)))
     for job_id in (mixed, large):
         ask("POST", f"/v1/jobs/{job_id}/cancel", 200)
     ask("GET", "/v1/jobs", 200)
@@ -264,6 +270,7 @@ def live(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> N
     stage.deployment.client("dynamodb").update_item(TableName=stage.table, **due)
     later(monkeypatch, QUIET_MS)
     sweep()
+    ask("POST", f"/v1/jobs/{cut}/cancel", 200)
     stage.deployment.client("sqs").send_message(QueueUrl=stage.notify_url, MessageBody="not a notice")
     with recorder.running("NotifyFunction"):
         notify_function(stage)
@@ -312,7 +319,7 @@ def assemble_all(stage: Stage, recorder: Recorder) -> None:
     with recorder.running("SweepFunction"):
         sweep_function(stage)
     assert "Uploads" not in s3.list_multipart_uploads(**bucket)
-    stage.key = stage.new_key("other", limits={"targets_per_job": 9_000, "jobs_per_caller": 9})
+    stage.key = stage.new_key("other", limits={"targets_per_job": MANY, "jobs_per_caller": 9})
     cut = stage.submit(*(f"https://example.com/{noise.randbytes(2_500).hex()}" for _ in range(100)), window=1)
     stage.request("POST", f"/v1/jobs/{cut}/cancel")  # its targets are in the bucket
     assemble()
@@ -325,10 +332,10 @@ def assemble_all(stage: Stage, recorder: Recorder) -> None:
 
 def fire(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, long: list[str]) -> None:
     """Events of every size, the last of them over the cap of its caller."""
-    limits = {"targets_per_job": 9_000, "jobs_per_caller": 3}
+    limits = {"targets_per_job": MANY, "jobs_per_caller": 3}
     key = stage.new_key("timer", events=True, limits=limits, scopes=("fetch", "inference"))
     monkeypatch.setenv("EVENT_KEY_ID", key.split("_")[1])
-    many = [f"https://example.com/{number}" for number in range(8_100)]
+    many = [f"https://example.com/{number}" for number in range(MANY)]
     with recorder.running("ScheduleFunction"):
         batches: list[dict[str, Any]] = [{"targets": [{"url": url} for url in urls]} for urls in (long, many)]
         batches.append({"requests": [{"path": "/v1/chat/completions", "model": "small", "body": {"n": 1}}]})
@@ -336,6 +343,8 @@ def fire(stage: Stage, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, long
             fire_event(stage, read_event("schedule-batch") | {"id": str(number), "detail": batch})
         with pytest.raises(Failed, match="caller_busy"):
             fire_event(stage, read_event("schedule-batch"))
+    for job in stage.get("/v1/jobs", key=key).json["jobs"]:  # else all of its targets would be worked on below
+        assert stage.request("POST", f"/v1/jobs/{job['id']}/cancel", key=key).status == 200
 
 
 def infer(stage: Stage, recorder: Recorder) -> None:

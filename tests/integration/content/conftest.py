@@ -1,8 +1,9 @@
-"""Servers, pipelines and fork servers for the content tests."""
+"""Servers, an archive, pipelines and fork servers for the content tests."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from sift.content.pipeline import Pipeline, PipelineSettings
 from sift.errors import TargetFailed
 from sift.targets import Content, FetchOptions
 from tests.integration.content.loopback import Loopback
+from tests.integration.content.wayback import Wayback
 
 T = TypeVar("T")
 OpenPipeline = Callable[..., AbstractAsyncContextManager[Pipeline]]
@@ -130,3 +132,48 @@ def failure(open_pipeline: OpenPipeline, url: str, **settings: Any) -> TargetFai
     with pytest.raises(TargetFailed) as caught:
         run(open_pipeline, url, **settings)
     return caught.value
+
+
+@pytest.fixture
+def wayback() -> Iterator[Wayback]:
+    made = Wayback()
+    yield made
+    made.server.close()
+
+
+class Recovery:
+    """A pipeline that recovers from the archive, and what became of a target."""
+
+    def __init__(self, server: Loopback, wayback: Wayback, open_pipeline: OpenPipeline) -> None:
+        self.server = server
+        self.wayback = wayback
+        self._open = open_pipeline
+
+    def run(self, url: str, *, deadline_s: float = 20.0, gone: TargetFailed | None = None, **settings: Any) -> Content:
+        options = FetchOptions(**{"recover": True, **settings.pop("options", {})})
+        allow = f"{self.server.allow},{self.wayback.allow}"
+        values = {"archive_api": self.wayback.api, "archive_replay": self.wayback.replay, "guard_allow": allow}
+
+        async def main() -> Content:
+            async with self._open(**{**values, **settings}) as pipeline:
+                return await pipeline.run(url, options, deadline_s, gone=gone)
+
+        return play(main())
+
+    def fail(self, url: str, **settings: Any) -> TargetFailed:
+        with pytest.raises(TargetFailed) as caught:
+            self.run(url, **settings)
+        return caught.value
+
+    def stands(self, url: str, **settings: Any) -> str:
+        """The page's own 404 stands; the one warning that says why."""
+        error = self.fail(url, **settings)
+        assert (error.code, error.status) == ("http_error", 404)
+        (warning,) = error.meta["warnings"]
+        assert json.loads(json.dumps(error.meta)) == error.meta
+        return str(warning)
+
+
+@pytest.fixture
+def recovery(server: Loopback, wayback: Wayback, open_pipeline: OpenPipeline) -> Recovery:
+    return Recovery(server, wayback, open_pipeline)

@@ -12,11 +12,13 @@ from sift.content.sandbox import ChildLimits
 #: What may become of each kind; that it does so in time is what the pipeline's own limits see to.
 OUTCOMES = {
     "page": {"content", "too_large", "empty", "damaged", "unsupported_media", "timeout"},
-    "jq": {"filter_limit", "bad_jq"},
+    "jq": {"filter_limit"},
     "PDF": {"content", "too_large", "empty", "damaged", "encrypted", "timeout"},
     "coding": {"too_large", "damaged", "empty"},
     "archive": {"content", "too_large", "empty", "damaged", "unsupported_media", "timeout"},
 }
+#: What jq itself gives up.
+OTHER_OUTCOMES = {"a pattern that backtracks": {"bad_jq"}}
 WORKER_BYTES = 128 * 1024 * 1024
 
 
@@ -32,7 +34,8 @@ def test_every_hostile_document_has_a_typed_outcome_within_the_limits(group: str
 
     results = asyncio.run(main())
     assert results
-    assert {case.name: found.outcome for case, found in results if found.outcome not in OUTCOMES[group]} == {}
+    allowed = {case.name: OTHER_OUTCOMES.get(case.name, OUTCOMES[group]) for case, _ in results}
+    assert {case.name: found.outcome for case, found in results if found.outcome not in allowed[case.name]} == {}
     over = [
         case.name
         for case, found in results

@@ -10,6 +10,11 @@ from tests.integration.content.loopback import Loopback, respond
 
 MOMENT = "20240203040506"
 
+_PROSE = "The lighthouse was lit for the last time in the spring, and its keeper wrote down the hour in the book. "
+_TEXT = f"{_PROSE * 3}He left <a href='../x'>the island</a>. {_PROSE}"
+#: A page that may be captured.
+BODY = f"<html><body><article><h1>Last light</h1><p>{_TEXT}</p></article></body></html>".encode()
+
 
 class Wayback:
     """`api` and `replay` are the bases to set; `asked` and `replayed` are the paths that came in."""

@@ -9,10 +9,13 @@ import botocore.session
 import pytest
 from botocore.exceptions import ClientError
 from moto.backends import get_backend
+from moto.core.serialize import JSONSerializer, XFormedAttributePicker, get_serializer_class
+from moto.core.utils import get_service_model
 from moto.dynamodb.models.dynamo_type import DynamoType, Item
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from sift_client.local.cloud import Cloud
+from sift_client.local.dispatch import Dispatcher, ItemSerializer
 from sift_client.local.naming import REGION
 from sift_client.local.webserver import WebServer
 
@@ -222,3 +225,29 @@ def test_a_query_looks_at_its_own_partition_only(gated: Any, monkeypatch: pytest
     nothing = gated.query(TableName="table", KeyConditionExpression="pk = :pk", ExpressionAttributeValues=values)
     assert nothing["Items"] == []
     assert len(gated.scan(TableName="table")["Items"]) == 80 * 25
+
+
+def test_items_are_written_as_moto_writes_them() -> None:
+    values: list[Any] = [
+        {"S": "x"}, {"S": ""}, {"N": "1"}, {"N": 1}, {"BOOL": False}, {"NULL": True}, {"SS": ["a", "b"]}, {"SS": []},
+        {"NS": ["1"]}, {"B": b"b"}, {"M": {"a": {"S": "x"}, "b": {"L": [{"N": "1"}, {"M": {}}, {"B": "Yg=="}]}}}, {},
+        "x",
+    ]  # fmt: skip
+    item = {f"value{number}": value for number, value in enumerate(values)}
+    operation = get_service_model("dynamodb").operation_model("GetItem")
+    told = [
+        made(operation_model=operation, value_picker=XFormedAttributePicker()).serialize({"Item": item})
+        for made in (JSONSerializer, ItemSerializer)
+    ]
+    assert told[0] == told[1]
+    assert get_serializer_class("dynamodb", "json") is ItemSerializer
+
+
+def test_a_host_is_looked_for_once() -> None:
+    dispatcher = Dispatcher()
+    for host in ("dynamodb.us-east-1.amazonaws.com", "sqs.us-east-1.amazonaws.com", "moto_api"):
+        known = DomainDispatcherApplication(create_backend_app).get_backend_for_host(host)
+        assert dispatcher.get_backend_for_host(host) == known
+        dispatcher.backend_url_patterns = []  # what is asked again is not looked for
+        assert dispatcher.get_backend_for_host(host) == known
+        dispatcher = Dispatcher()

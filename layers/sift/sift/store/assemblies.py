@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import ClientError
-
-from sift import aws
 from sift.store import codec, keys, requests
 from sift.store.table import Table
 
@@ -28,13 +25,7 @@ class AssemblyTable(Table):
         else:
             request["ConditionExpression"] = "revision = :before"
             request["ExpressionAttributeValues"] = codec.to_wire({":before": assembly.revision - 1})
-        try:
-            await self._write(self._client.put_item, request)
-        except ClientError as error:
-            if aws.error_code(error) == "ConditionalCheckFailedException":
-                return False
-            raise
-        return True
+        return await self._put_on_condition(request)
 
     async def remove_assembly(self, job_id: str) -> None:
         await self._remove([keys.assembly(job_id)])

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from botocore.exceptions import ClientError
 
 from sift import aws
 from sift.errors import Unavailable
-from sift.identity import KeyRecord
 from sift.jobs import SEGMENT, Flight, Meta, State, Status
 from sift.store import codec, keys, requests
+from sift.store.api_keys import KeyTable
 from sift.store.assemblies import AssemblyTable
 from sift.store.hosts import HostTable
+from sift.store.lists import ListTable
 from sift.store.ports import (
     CapReached,
     Changed,
@@ -27,12 +27,10 @@ from sift.store.ports import (
     Submission,
 )
 from sift.store.table import found_state
-
-if TYPE_CHECKING:
-    from sift.webhooks import Delivery, Secrets
+from sift.store.webhooks import WebhookTable
 
 
-class DynamoStore(AssemblyTable, HostTable):
+class DynamoStore(AssemblyTable, HostTable, ListTable, WebhookTable, KeyTable):
     """`client` is a boto3 DynamoDB client; the table is the one of template.yaml."""
 
     # submit
@@ -40,26 +38,6 @@ class DynamoStore(AssemblyTable, HostTable):
     async def get_idempotency(self, key: str) -> Idempotency | None:
         item = await self._get(keys.idempotency(key))
         return None if item is None else codec.idempotency_from(item)
-
-    async def count_jobs(self, caller: str, now_ms: int, enough: int) -> int:
-        count: int = 0
-        start: dict[str, Any] = {}
-        while True:
-            page = await aws.call(
-                self._client.query,
-                TableName=self._table,
-                Select="COUNT",
-                KeyConditionExpression="pk = :pk AND begins_with(sk, :job)",
-                FilterExpression="attribute_not_exists(expires_at) OR expires_at > :now",
-                ExpressionAttributeValues=codec.to_wire(
-                    {":pk": keys.caller_job(caller, "")[0], ":job": "JOB#", ":now": now_ms // 1000}
-                ),
-                **start,
-            )
-            count += int(page["Count"])
-            if count >= enough or "LastEvaluatedKey" not in page:
-                return count
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     async def put_segments(self, job_id: str, segments: Sequence[Segment], expires_at: int | None) -> None:
         await self._write_batch(
@@ -169,45 +147,6 @@ class DynamoStore(AssemblyTable, HostTable):
         )
         outcomes = [codec.outcome_from(item) for item in items]
         return {outcome.index: outcome for outcome in outcomes}
-
-    async def list_jobs(
-        self, caller: str, now_ms: int, before: str | None, limit: int
-    ) -> tuple[Sequence[str], str | None]:
-        return await self._list(functools.partial(keys.caller_job, caller), now_ms, before, limit)
-
-    async def list_all_jobs(
-        self, tenant: str | None, now_ms: int, before: str | None, limit: int
-    ) -> tuple[Sequence[str], str | None]:
-        wanted = None if tenant is None else requests.Condition("tenant = :tenant", {":tenant": tenant})
-        return await self._list(keys.all_jobs, now_ms, before, limit, wanted)
-
-    async def _list(
-        self,
-        entry: Callable[[str], tuple[str, str]],
-        now_ms: int,
-        before: str | None,
-        limit: int,
-        wanted: requests.Condition | None = None,
-    ) -> tuple[Sequence[str], str | None]:
-        """Ids of a list of jobs, newest first; `entry` makes the key of a job's entry."""
-        pk, prefix = entry("")
-        start = {} if before is None else {"ExclusiveStartKey": requests.key(entry(before))}
-        kept = "(attribute_not_exists(expires_at) OR expires_at > :now)"
-        page = await aws.call(
-            self._client.query,
-            TableName=self._table,
-            KeyConditionExpression="pk = :pk AND begins_with(sk, :job)",
-            FilterExpression=kept if wanted is None else f"{kept} AND {wanted.text}",
-            ExpressionAttributeValues=codec.to_wire(
-                {":pk": pk, ":job": prefix, ":now": now_ms // 1000, **(wanted.values if wanted else {})}
-            ),
-            ScanIndexForward=False,
-            Limit=limit,
-            **start,
-        )
-        found = [codec.from_wire(item)["sk"].removeprefix(prefix) for item in page["Items"]]
-        last = page.get("LastEvaluatedKey")
-        return found, None if last is None else last["sk"]["S"].removeprefix(prefix)
 
     # one target
 
@@ -335,52 +274,3 @@ class DynamoStore(AssemblyTable, HostTable):
             await self._write(self._client.update_item, requests.remove_id(keys.live(shard), job_id))
         if caller is not None:
             await self._write(self._client.update_item, requests.remove_id(keys.caller_live(caller), job_id))
-
-    # webhooks
-
-    async def note_delivery(self, job_id: str, delivery: Delivery, expires_at: int | None) -> None:
-        await self._put_on_condition(requests.note_delivery(keys.delivery(job_id), delivery, expires_at))
-
-    async def get_deliveries(self, job_ids: Sequence[str]) -> Mapping[str, Delivery]:
-        pairs = {keys.delivery(job_id): job_id for job_id in job_ids}
-        found = await self._read_batch(list(pairs), consistent=True)
-        return {pairs[pair]: codec.delivery_from(item) for pair, item in found.items()}
-
-    async def get_secrets(self, caller: str) -> Secrets | None:
-        item = await self._get(keys.webhook_secrets(caller))
-        return None if item is None else codec.secrets_from(item)
-
-    async def put_secrets(self, caller: str, secrets: Secrets, seen: Secrets | None) -> bool:
-        request = requests.put_secrets(keys.webhook_secrets(caller), secrets, seen)
-        return await self._put_on_condition(request)
-
-    # keys
-
-    async def get_key(self, key_id: str) -> KeyRecord | None:
-        item = await self._get(keys.api_key(key_id))
-        return None if item is None else codec.key_from(item)
-
-    async def put_key(self, record: KeyRecord) -> None:
-        listed = {"v": codec.VERSION, "expires_at": record.expires_at}
-        await self._transact(
-            [
-                {"Put": requests.put(keys.api_key(record.key_id), codec.key_item(record))},
-                {"Put": requests.put(keys.listed_key(record.key_id), listed)},
-            ]
-        )
-
-    async def list_keys(self) -> Sequence[KeyRecord]:
-        pk, prefix = keys.listed_key("")
-        listed = await self._query("pk = :pk", {":pk": pk}, consistent=True)
-        pairs = [keys.api_key(item["sk"].removeprefix(prefix)) for item in listed]
-        found = await self._read_batch(pairs, consistent=True)
-        return [codec.key_from(found[pair]) for pair in pairs if pair in found]
-
-    async def revoke_key(self, key_id: str, at: int) -> KeyRecord | None:
-        try:
-            answer = await self._write(self._client.update_item, requests.revoke_key(keys.api_key(key_id), at))
-        except ClientError as error:
-            if aws.error_code(error) == "ConditionalCheckFailedException":
-                return None
-            raise
-        return codec.key_from(codec.from_wire(answer["Attributes"]))
