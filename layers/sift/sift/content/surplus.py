@@ -1,0 +1,100 @@
+"""What was kept and says nothing of its own: what a page names as its controls and notices, and what stands twice."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+
+from sift.content.dom import Element
+from sift.content.selection import Run, weigh_kept
+
+# Words that names of elements are made of: controls and notices around the content, whatever the page is about.
+_APPARATUS = frozenset(
+    "compare comparison contact disclaimer facet facets filter filters form forms legal modal newsletter "  # noqa: SIM905
+    "notice popover popup sidebar signature signup sr subscribe tooltip visually".split()
+)
+# On the page of a product, what others say of it or of its seller.
+_VOICES = frozenset({"feedback", "rating", "ratings", "review", "reviews"})
+# An element that holds this much of what was kept is the content, whatever its name; so are all of them together.
+APPARATUS_SHARE, APPARATUS_TOGETHER = 0.3, 0.5
+# The voices may well be most of a product's page, but hardly all of it.
+VOICES_TOGETHER = 0.9
+# Shorter ones are prices, labels and names, which stand where they belong.
+REPEATED_WORDS = 6
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+def drop_named(elements: Sequence[Element], runs: list[Run], *, reviews: bool) -> None:
+    """Unmark what stands in controls and notices by their names; `reviews`: and in reviews."""
+    _drop(elements, runs, _is_apparatus, APPARATUS_SHARE, APPARATUS_TOGETHER)
+    if reviews:
+        _drop(elements, runs, _is_voice, 1.0, VOICES_TOGETHER)
+
+
+def _drop(
+    elements: Sequence[Element], runs: list[Run], is_named: Callable[..., bool], share: float, together: float
+) -> None:
+    weights = weigh_kept(elements, runs)
+    total = weights.get(id(elements[0]), 0)
+    named: set[int] = set()
+    for element in elements:  # parents come before their children
+        weight, above = weights.get(id(element), 0), element.parent
+        if not weight or above is None:
+            continue
+        attrs = element.attrs
+        if id(above) in named or (
+            attrs
+            and weight < share * total
+            and is_named(attrs.get("class", ""), attrs.get("id", ""), attrs.get("itemprop", ""))
+        ):
+            named.add(id(element))
+    # A table is kept or dropped whole.
+    surplus = [run for run in runs if run.kept and id(run.unit or run.block) in named]
+    if sum(len(run.words) for run in surplus) < together * total:
+        for run in surplus:
+            run.kept = False
+
+
+def _words(names: tuple[str, ...]) -> set[str]:
+    return {word.lower() for name in names if name for word in _WORD.findall(name)}
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_apparatus(*names: str) -> bool:
+    return not _APPARATUS.isdisjoint(_words(names))
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_voice(*names: str) -> bool:
+    return not _VOICES.isdisjoint(_words(names))
+
+
+def drop_repeated(runs: list[Run]) -> None:
+    """Unmark the second of two equal stretches in differently made places: a copy for small screens, say.
+
+    In places made alike (rows, cards, posts) they repeat what they have to say.
+    """
+    places: dict[tuple[int, str, str], int] = {}
+    known: dict[int, int] = {}
+    seen: dict[tuple[str, ...], int] = {}
+    for run in runs:
+        if run.kept and run.unit is None and len(run.words) >= REPEATED_WORDS:
+            place = _find_place(run.block, places, known)
+            first = seen.setdefault(tuple(run.words), place)
+            run.kept = place == first
+
+
+def _find_place(element: Element, places: dict[tuple[int, str, str], int], known: dict[int, int]) -> int:
+    """A number for how an element and all around it are made: their tags and classes."""
+    path = []
+    above: Element | None = element
+    while above is not None and id(above) not in known:
+        path.append(above)
+        above = above.parent
+    place = 0 if above is None else known[id(above)]
+    for below in reversed(path):
+        place = places.setdefault((place, below.tag, below.attrs.get("class", "")), len(places) + 1)
+        known[id(below)] = place
+    return place
