@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from sift.content.dom import Element
-from sift.content.selection import Run, weigh_kept
+from sift.content.selection import Run, count_kept, count_words, weigh_kept
 
 # Words that names of elements are made of: controls and notices around the content, whatever the page is about.
 _APPARATUS = frozenset(
@@ -20,6 +20,8 @@ _VOICES = frozenset({"feedback", "rating", "ratings", "review", "reviews"})
 APPARATUS_SHARE, APPARATUS_TOGETHER = 0.3, 0.5
 # The voices may well be most of a product's page, but hardly all of it.
 VOICES_TOGETHER = 0.9
+# More than this before the title, and it is no title, but a heading among others.
+BEFORE_SHARE = 0.3
 # Shorter ones are prices, labels and names, which stand where they belong.
 REPEATED_WORDS = 6
 
@@ -52,7 +54,7 @@ def _drop(
             named.add(id(element))
     # A table is kept or dropped whole.
     surplus = [run for run in runs if run.kept and id(run.unit or run.block) in named]
-    if sum(len(run.words) for run in surplus) < together * total:
+    if count_words(surplus) < together * total:
         for run in surplus:
             run.kept = False
 
@@ -69,6 +71,16 @@ def _is_apparatus(*names: str) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _is_voice(*names: str) -> bool:
     return not _VOICES.isdisjoint(_words(names))
+
+
+def drop_before_title(runs: list[Run]) -> None:
+    """Unmark what stands before the page's one `h1`, unless it is much of what was kept."""
+    titles = [index for index, run in enumerate(runs) if run.words and run.block.tag == "h1"]
+    if len(titles) == 1:
+        before = [run for run in runs[: titles[0]] if run.kept]
+        if count_words(before) < BEFORE_SHARE * count_kept(runs):
+            for run in before:
+                run.kept = False
 
 
 def drop_repeated(runs: list[Run]) -> None:
