@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from sift.content.dom import Element
 from sift.content.selection import Run, count_kept, count_words, weigh_kept
 
-# Words that names of elements are made of: controls and notices around the content, whatever the page is about.
+# Words that class names are made of: controls and notices around the content, whatever the page is about. Not ids:
+# these name what a text is about as often (`<section id="filters">` in the manual of a library).
 _APPARATUS = frozenset(
-    "compare comparison contact disclaimer facet facets filter filters form forms legal modal newsletter "  # noqa: SIM905
-    "notice popover popup sidebar signature signup sr subscribe tooltip visually".split()
+    "compare disclaimer facet facets filter filters form forms legal modal newsletter popover popup "  # noqa: SIM905
+    "sidebar signup sr subscribe tooltip visually".split()
 )
 # On the page of a product, what others say of it or of its seller.
 _VOICES = frozenset({"feedback", "rating", "ratings", "review", "reviews"})
@@ -36,7 +37,11 @@ def drop_named(elements: Sequence[Element], runs: list[Run], *, reviews: bool) -
 
 
 def _drop(
-    elements: Sequence[Element], runs: list[Run], is_named: Callable[..., bool], share: float, together: float
+    elements: Sequence[Element],
+    runs: list[Run],
+    is_named: Callable[[dict[str, str]], bool],
+    share: float,
+    together: float,
 ) -> None:
     weights = weigh_kept(elements, runs)
     total = weights.get(id(elements[0]), 0)
@@ -45,12 +50,7 @@ def _drop(
         weight, above = weights.get(id(element), 0), element.parent
         if not weight or above is None:
             continue
-        attrs = element.attrs
-        if id(above) in named or (
-            attrs
-            and weight < share * total
-            and is_named(attrs.get("class", ""), attrs.get("id", ""), attrs.get("itemprop", ""))
-        ):
+        if id(above) in named or (element.attrs and weight < share * total and is_named(element.attrs)):
             named.add(id(element))
     # A table is kept or dropped whole.
     surplus = [run for run in runs if run.kept and id(run.unit or run.block) in named]
@@ -59,18 +59,17 @@ def _drop(
             run.kept = False
 
 
-def _words(names: tuple[str, ...]) -> set[str]:
-    return {word.lower() for name in names if name for word in _WORD.findall(name)}
+def _is_apparatus(attrs: dict[str, str]) -> bool:
+    return not _APPARATUS.isdisjoint(_words(attrs.get("class", "")))
+
+
+def _is_voice(attrs: dict[str, str]) -> bool:
+    return any(not _VOICES.isdisjoint(_words(attrs.get(name, ""))) for name in ("class", "id", "itemprop"))
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_apparatus(*names: str) -> bool:
-    return not _APPARATUS.isdisjoint(_words(names))
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_voice(*names: str) -> bool:
-    return not _VOICES.isdisjoint(_words(names))
+def _words(names: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORD.findall(names))
 
 
 def drop_before_title(runs: list[Run]) -> None:
@@ -94,8 +93,7 @@ def drop_repeated(runs: list[Run]) -> None:
     for run in runs:
         if run.kept and run.unit is None and len(run.words) >= REPEATED_WORDS:
             place = _find_place(run.block, places, known)
-            first = seen.setdefault(tuple(run.words), place)
-            run.kept = place == first
+            run.kept = place == seen.setdefault(tuple(run.words), place)
 
 
 def _find_place(element: Element, places: dict[tuple[int, str, str], int], known: dict[int, int]) -> int:
