@@ -7,14 +7,14 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from sift.content import selection
+from sift.content import selection, surplus
 from sift.content.allocator import LARGE_PAGE, give_back
 from sift.content.dom import Page
 from sift.content.markdown import Renderer
 
 # A page that calls itself neither an article nor a product is given whole (its `main`, else its body less menus)
 # when trafilatura kept less than this share of it: a list of entries, a thread, a page made of sections.
-SHARE_OF_MAIN, SHARE_OF_BODY = 0.6, 0.1
+SHARE_OF_MAIN, SHARE_OF_BODY = 0.5, 0.1
 # So is any page of which trafilatura found next to nothing.
 MIN_WORDS = 20
 # What trafilatura keeps without its fallbacks is taken where it is neither very little of the page nor nearly all:
@@ -59,11 +59,14 @@ def extract_article(page: Page, source: Source) -> Article:
     little = not page.kind and share < (SHARE_OF_MAIN if is_main else SHARE_OF_BODY)
     whole = little or (found < MIN_WORDS and found < 0.9 * there)
     if not whole:
-        selection.complete(page.elements, runs, region)
+        selection.complete(page.elements, runs, region, gapless=not page.kind)
         left = selection.count_kept(runs)  # less than half, and next to nothing: it stood in several places
         whole = not left or left < min(MIN_WORDS, 0.9 * there, 0.5 * found)
     if whole:
         selection.keep_all(runs, region)
+    surplus.drop_named(page.elements, runs, reviews=page.kind == "product")
+    surplus.drop_before_title(runs)
+    surplus.drop_repeated(runs)
     selection.clear_others(runs)
     content = Renderer(page.base).render(selection.find_holder(page.elements, runs))
     return Article(content, whole=whole and not is_main)

@@ -37,6 +37,12 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,60}")
 _PRODUCT = re.compile(
     r'"@type"\s{0,9}:\s{0,9}\[?\s{0,9}"(?:https?://schema\.org/)?(?:Product|ProductGroup|Offer|AggregateOffer)"'
 )
+# What schema.org says, in JSON-LD or attributes, of a page that is an article and of one that is none in particular.
+_ARTICLE = re.compile(
+    r"schema\.org/\w{0,30}(?:Article|Posting|Recipe|HowTo)\b"
+    r'|"@type"\s{0,9}:\s{0,9}[^\]}{:]{0,80}(?:Article|Posting|Recipe|HowTo)"'
+)
+_SOME_PAGE = re.compile(r'"@type"\s{0,9}:\s{0,9}\[?\s{0,9}"(?:https?://schema\.org/)?\w{0,30}Page"')
 _SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
 
 
@@ -162,7 +168,11 @@ def _kind(document: Any, html: str) -> str:
     }
     if any(name.startswith(("product", "og:product")) for name in types) or _PRODUCT.search(html):
         return "product"
-    return "article" if "article" in types else ""
+    if "article" not in types:
+        return ""
+    # Some write this on whatever page: one that is only some page to schema.org and has no day is none.
+    dated = any(_attribute(meta, "property") == "article:published_time" for meta in document.find_all("meta"))
+    return "article" if dated or _ARTICLE.search(html) or not _SOME_PAGE.search(html) else ""
 
 
 def _attribute(node: Any, name: str) -> str:

@@ -204,8 +204,11 @@ def keep_all(runs: list[Run], region: list[Run]) -> None:
     settle_units(runs)
 
 
-def complete(elements: Sequence[Element], runs: list[Run], region: list[Run]) -> None:
-    """Settle what trafilatura's choice leaves open: units, lists and listings between, headings, related pages."""
+def complete(elements: Sequence[Element], runs: list[Run], region: list[Run], *, gapless: bool) -> None:
+    """Settle what trafilatura's choice leaves open: units, lists and listings between, headings, related pages.
+
+    `gapless`: nothing is left out between the first and the last long stretch that was kept.
+    """
     if count_kept(region) > INSIDE_SHARE * count_kept(runs):
         inside = {id(run) for run in region}
         for run in runs:
@@ -213,10 +216,7 @@ def complete(elements: Sequence[Element], runs: list[Run], region: list[Run]) ->
     drop_outside(find_holder(elements, runs, HELD_SHARE), runs)
     long = [index for index, run in enumerate(region) if run.kept and len(run.words) >= LONG_WORDS]
     for run in region[long[0] : long[-1]] if long else ():
-        tag = run.block.tag
-        is_text = run.linked < (HEADING_LINKED if tag in _HEADINGS else ITEM_LINKED) * len(run.words)
-        if tag == "pre" or (is_text and (tag in _HEADINGS or (tag == "li" and len(run.words) >= ITEM_WORDS))):
-            run.kept = True
+        run.kept = run.kept or bool(run.words and (gapless or _belongs_between(run)))
     settle_units(runs)
     after = False
     for run in reversed(region):
@@ -228,6 +228,13 @@ def complete(elements: Sequence[Element], runs: list[Run], region: list[Run]) ->
     if 2 * len(related) < len(kept):
         for run in related:
             run.kept = False
+
+
+def _belongs_between(run: Run) -> bool:
+    tag = run.block.tag
+    if run.linked >= (HEADING_LINKED if tag in _HEADINGS else ITEM_LINKED) * len(run.words):
+        return tag == "pre"
+    return tag in ("pre", *_HEADINGS) or (tag == "li" and len(run.words) >= ITEM_WORDS)
 
 
 def settle_units(runs: list[Run]) -> None:
@@ -251,8 +258,8 @@ def clear_others(runs: list[Run]) -> None:
                 parent.children[index] = ""
 
 
-def find_holder(elements: Sequence[Element], runs: list[Run], share: float = 1.0) -> Element:
-    """The smallest of a page's elements that holds this share of all that is kept, in words."""
+def weigh_kept(elements: Sequence[Element], runs: list[Run]) -> dict[int, int]:
+    """The words of all that is kept in each of a page's elements, by their ids; elements without any are missing."""
     weights: dict[int, int] = {}
     for run in runs:
         if run.kept:
@@ -260,6 +267,12 @@ def find_holder(elements: Sequence[Element], runs: list[Run], share: float = 1.0
     for element in reversed(elements):  # children come before their parents this way
         if (above := element.parent) is not None and (weight := weights.get(id(element))):
             weights[id(above)] = weights.get(id(above), 0) + weight
+    return weights
+
+
+def find_holder(elements: Sequence[Element], runs: list[Run], share: float = 1.0) -> Element:
+    """The smallest of a page's elements that holds this share of all that is kept, in words."""
+    weights = weigh_kept(elements, runs)
     holder = elements[0]
     least = share * weights.get(id(holder), 0)
     while least:

@@ -1,0 +1,176 @@
+"""What of the kept text is left out again, what between it is taken in, and which pages call themselves articles."""
+
+from __future__ import annotations
+
+import pytest
+
+from sift.content import selection, surplus
+from sift.content.dom import Page, parse_page
+from sift.content.html import read_html
+from sift.content.selection import Run
+
+URL = "https://site.test/page/"
+PROSE = "The harbour authority published a long statement on the state of the northern pier this morning. "
+NOTE = "Twelve berths are free for visitors until the end of the month."
+
+
+def read(body: str) -> tuple[Page, list[Run]]:
+    """A page, and its stretches, all of which are kept."""
+    page = parse_page(f"<html><body>{body}</body></html>", URL)
+    runs = selection.read_runs(page.body)
+    for run in runs:
+        run.kept = bool(run.words)
+    return page, runs
+
+
+def kept(runs: list[Run]) -> str:
+    return " | ".join(" ".join(run.words) for run in runs if run.kept)
+
+
+def drop_named(body: str, *, reviews: bool = False) -> str:
+    page, runs = read(body)
+    surplus.drop_named(page.elements, runs, reviews=reviews)
+    return kept(runs)
+
+
+@pytest.mark.parametrize(
+    "name", ["filters", "product-filter-list", "filterPanel", "Facets", "is-sr-only x", "SMS-form"]
+)
+def test_controls_and_notices_go_by_their_names(name: str) -> None:
+    assert drop_named(f"<p>{PROSE}</p><div class='{name}'><span><p>Colour blue</p></span></div>") == kept(
+        read(f"<p>{PROSE}</p>")[1]
+    )
+
+
+@pytest.mark.parametrize("attribute", ["class='platform'", "class='information'", "class='reform'", "id='filters'"])
+def test_names_of_other_things_and_of_sections_do_not_count(attribute: str) -> None:
+    assert "colour blue" in drop_named(f"<p>{PROSE}</p><div {attribute}><p>Colour blue</p></div>")
+
+
+def test_a_name_does_not_count_where_the_content_stands() -> None:
+    assert "northern pier" in drop_named(f"<div class='form'><p>{PROSE}</p><p>{PROSE}</p></div><p>One more word</p>")
+
+
+def test_nothing_goes_when_most_of_the_page_would() -> None:
+    parts = "".join(f"<div class='modal'><p>{PROSE}</p></div>" for _ in range(6))
+    assert drop_named(f"{parts}<p>{PROSE}</p>").count("northern pier") == 7
+
+
+def test_a_named_cell_is_part_of_its_table() -> None:
+    table = "<table><tr><th class='filter'>Ship</th><th>From</th></tr><tr><td>Anna</td><td>Oslo</td></tr></table>"
+    assert "ship | from | anna | oslo" in drop_named(f"<p>{PROSE}</p>{table}")
+    assert "ship" not in drop_named(f"<p>{PROSE}</p><div class='filter'>{table}</div>")
+
+
+@pytest.mark.parametrize("holder", ["id='reviews'", "class='customer-review'", "itemprop='review'"])
+def test_reviews_are_left_out_of_products(holder: str) -> None:
+    body = f"<p>A kettle for two cups of tea.</p><div {holder}><p>{PROSE}</p></div>"
+    assert drop_named(body, reviews=True) == "a kettle for two cups of tea"
+    assert "northern pier" in drop_named(body)
+
+
+def test_a_page_of_nothing_but_reviews_keeps_them() -> None:
+    body = f"<h1>Kettle</h1><div class='reviews'><p>{PROSE * 2}</p></div>"
+    assert "northern pier" in drop_named(body, reviews=True)
+
+
+def test_what_stands_before_the_title_goes() -> None:
+    _, runs = read(f"<p>Skip to the results</p><h1>Harbour</h1><p>{PROSE}</p>")
+    surplus.drop_before_title(runs)
+    assert kept(runs).startswith("harbour | the harbour authority")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<p>A word first</p><h1>Harbour</h1><p>{PROSE}</p><h1>Pier</h1><p>{PROSE}</p>",
+        f"<p>A word first</p><h2>Harbour</h2><p>{PROSE}</p>",
+        f"<p>A word first</p><p>{PROSE}</p><h1>Harbour</h1><p>{PROSE}</p>",
+    ],
+    ids=["two titles", "none", "in the middle"],
+)
+def test_without_one_title_above_the_text_nothing_goes(body: str) -> None:
+    _, runs = read(body)
+    surplus.drop_before_title(runs)
+    assert kept(runs).startswith("a word first")
+
+
+def test_a_copy_in_another_place_goes() -> None:
+    _, runs = read(f"<div class='wide'><p>{NOTE}</p></div><p>{PROSE}</p><div class='narrow'><p>{NOTE}</p></div>")
+    surplus.drop_repeated(runs)
+    assert kept(runs).count("twelve berths") == 1
+    assert kept(runs).startswith("twelve berths")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<div class='row'><p>{NOTE}</p></div><p>{PROSE}</p><div class='row'><p>{NOTE}</p></div>",
+        "<div class='wide'><p>Twelve berths free</p></div><div class='narrow'><p>Twelve berths free</p></div>",
+        f"<div class='wide'><pre>{NOTE}</pre></div><div class='narrow'><pre>{NOTE}</pre></div>",
+    ],
+    ids=["places made alike", "short", "listings"],
+)
+def test_what_is_said_again_on_purpose_stays(body: str) -> None:
+    _, runs = read(body)
+    surplus.drop_repeated(runs)
+    assert kept(runs).count("twelve berths") == 2
+
+
+def test_a_description_for_two_sizes_of_screens_is_written_once() -> None:
+    page = (
+        '<html><head><meta property="og:type" content="product"></head><body><main><h1>Kettle</h1>'
+        f"<div class='large'><p>{NOTE}</p><p>{PROSE}</p></div><div class='small'><p>{NOTE}</p><p>{PROSE}</p></div>"
+        "</main></body></html>"
+    )
+    assert read_html(page, URL, "article")[0].count("Twelve berths") == 1
+
+
+POSTS = "".join(f"<div class='{name}'><p>{name}</p><div>{PROSE}</div></div>" for name in ("first", "second", "third"))
+
+
+@pytest.mark.parametrize("gapless", [True, False])
+def test_between_what_was_kept_nothing_is_left_out_of_a_page_of_no_kind(gapless: bool) -> None:
+    page, runs = read(f"<p>Menu of the forum</p>{POSTS}<p>Imprint of the forum</p>")
+    for run in runs:
+        run.kept = len(run.words) > 8 and "second" not in run.block.parent.attrs.get("class", "")  # type: ignore[union-attr]
+    region, _ = selection.find_region(runs)
+    selection.complete(page.elements, runs, region, gapless=gapless)
+    assert kept(runs).count("northern pier") == (3 if gapless else 2)
+    assert ("second" in kept(runs)) is gapless
+    assert "forum" not in kept(runs)
+
+
+def test_what_leads_elsewhere_goes_from_between_too() -> None:
+    related = "<div class='related'><p>Other piers of the north</p></div>"
+    page, runs = read(f"<p>{PROSE}</p>{related}<p>{PROSE}</p>")
+    for run in runs:
+        run.kept = len(run.words) > 8
+    selection.complete(page.elements, runs, selection.find_region(runs)[0], gapless=True)
+    assert "other piers" not in kept(runs)
+
+
+ARTICLE = '<meta property="og:type" content="article">'
+
+
+def schema(kind: str) -> str:
+    return f'<script type="application/ld+json">{{"@graph": [{{"@type": {kind}, "name": "A"}}]}}</script>'
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        (ARTICLE, "article"),
+        (ARTICLE + schema('"Organization"'), "article"),
+        (ARTICLE + schema('"WebPage"'), ""),
+        (ARTICLE + schema('["CollectionPage"]'), ""),
+        (ARTICLE + schema('"WebPage"') + schema('"NewsArticle"'), "article"),
+        (ARTICLE + schema('"WebPage"') + schema('["Thing", "BlogPosting"]'), "article"),
+        (ARTICLE + schema('"WebPage"') + '<meta property="article:published_time" content="2024-03-02">', "article"),
+        (ARTICLE + schema('"WebPage"') + "<body itemscope itemtype=https://schema.org/BlogPosting>", "article"),
+        (ARTICLE + schema('"WebPage"') + schema('"Product"'), "product"),
+        (schema('"NewsArticle"'), ""),
+    ],
+)
+def test_what_a_page_calls_itself(head: str, kind: str) -> None:
+    assert parse_page(f"<html><head>{head}</head><p>{PROSE}</p></html>", URL).kind == kind
