@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import httpcore2
-import httpx2
 
 from sift.connections import parse_retry_after
 from sift.content.client import explain, late
 from sift.content.guard import Guard
 from sift.content.phases import PhaseTimeouts, Progress
+from sift.content.responses import read_headers
 from sift.content.transport import exchange
 
 #: Seconds of each phase; a receiver of webhooks takes a message in and works on it later.
@@ -55,7 +55,7 @@ class GuardedPoster:
                     checked, addresses = await self._guard.admit(url)
                 pairs = [(name.encode(), value.encode("latin-1")) for name, value in sent.items()]
                 async with exchange(checked, addresses, pairs, self._tls, self._timeouts, progress, body) as answer:
-                    retry_after = httpx2.Headers(answer.headers).get("retry-after", "")
+                    retry_after = read_headers(answer.headers).get("retry-after", "")
                     return Posted(answer.status, parse_retry_after(retry_after, datetime.now(UTC)))
         except (TimeoutError, httpcore2.TimeoutException) as error:
             raise late(progress.phase) from error
