@@ -44,26 +44,32 @@ _ARTICLE = re.compile(
 )
 _SOME_PAGE = re.compile(r'"@type"\s{0,9}:\s{0,9}\[?\s{0,9}"(?:https?://schema\.org/)?\w{0,30}Page"')
 _SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
+_OTHER_SPACE = re.compile(r"[\t\r\n\f\u00a0]")
 
 
-@dataclass(slots=True)
 class Element:
     """One element; a child that is a `str` is text.
 
-    `holds_block` tells of a block anywhere below; `layout` is for the caller: a table that shows no data.
+    `is_block`: it starts a line of its own; `holds_block` tells of a block anywhere below; `layout` is for the caller:
+    a table that shows no data.
     """
 
-    tag: str
-    attrs: dict[str, str]
-    children: list[Element | str] = field(default_factory=list)
-    parent: Element | None = None
-    holds_block: bool = False
-    layout: bool = False
+    __slots__ = ("attrs", "children", "holds_block", "is_block", "layout", "parent", "tag")
 
-    @property
-    def is_block(self) -> bool:
-        """Whether it starts a line of its own."""
-        return self.tag in _BLOCKS
+    def __init__(
+        self,
+        tag: str,
+        attrs: dict[str, str],
+        children: list[Element | str] | None = None,
+        parent: Element | None = None,
+    ) -> None:
+        self.tag = tag
+        self.attrs = attrs
+        self.children: list[Element | str] = [] if children is None else children
+        self.parent = parent
+        self.is_block = tag in _BLOCKS
+        self.holds_block = False
+        self.layout = False
 
     def walk(self) -> Iterator[Element]:
         """This element and all below it, in document order."""
@@ -189,47 +195,62 @@ def _build(source: Any, dropped: frozenset[str]) -> tuple[list[Element], bool, i
     import turbohtml
 
     texts = (turbohtml.Text, turbohtml.CData)
-    flattened = False
+    flattened = is_cut = False
     nodes = spanned = 0
-    # An element below the depth limit goes, what it holds is hung up at the limit.
-    waiting: list[tuple[Any, Element, int]] = [(child, body, 1) for child in source.children[::-1]]
-    while waiting and nodes < MAX_NODES:
-        nodes += 1
-        node, parent, depth = waiting.pop()
-        tag = getattr(node, "tag", None)
-        if tag is None:
+    # Each element that is open, with what is left of its children. One below the depth limit goes, and what it holds
+    # is hung up at the limit.
+    above: list[tuple[Element, Iterator[Any], int]] = []
+    parent, rest, depth = body, iter(source.children), 1
+    while not is_cut:
+        for node in rest:
+            if nodes == MAX_NODES:
+                is_cut = True
+                break
+            nodes += 1
             if type(node) in texts:
                 parent.children.append(node.data)
-            continue
-        if tag in dropped:
-            continue
-        raw = node.attrs
-        flattened = flattened or len(raw) > MAX_ATTRIBUTES or depth > MAX_DEPTH
-        attrs: dict[str, str] = {}
-        for name in raw:
-            if name in _READ:
-                value = raw[name]
-                attrs[name] = " ".join(value) if isinstance(value, list) else value or ""
-        if "colspan" in attrs or "rowspan" in attrs:
-            spanned += _span(attrs.get("colspan", "")) * _span(attrs.get("rowspan", ""))
-        below = node.children[::-1]
-        if depth > MAX_DEPTH and below:
-            parent.children.append(" ")
-            waiting += [(child, parent, depth) for child in below]
-            continue
-        element = Element(tag, attrs, parent=parent)
-        elements.append(element)
-        parent.children.append(element)
-        if tag in _BLOCKS:
-            above: Element | None = parent
-            while above is not None and not above.holds_block:
-                above.holds_block, above = True, above.parent
-        waiting += [(child, element, depth + 1) for child in below]
+                continue
+            tag = getattr(node, "tag", None)
+            if tag is None or tag in dropped:
+                continue
+            raw = node.attrs
+            attrs: dict[str, str] = {}
+            if raw:
+                flattened = flattened or len(raw) > MAX_ATTRIBUTES
+                for name in raw:
+                    if name in _READ:
+                        value = raw[name]
+                        attrs[name] = " ".join(value) if isinstance(value, list) else value or ""
+                if "colspan" in attrs or "rowspan" in attrs:
+                    spanned += _span(attrs.get("colspan", "")) * _span(attrs.get("rowspan", ""))
+            below = node.children
+            if depth > MAX_DEPTH:
+                flattened = True
+                if below:
+                    parent.children.append(" ")
+                    above.append((parent, rest, depth))
+                    rest = iter(below)
+                    break
+            element = Element(tag, attrs, None, parent)
+            elements.append(element)
+            parent.children.append(element)
+            if element.is_block:
+                higher: Element | None = parent
+                while higher is not None and not higher.holds_block:
+                    higher.holds_block, higher = True, higher.parent
+            if below:
+                above.append((parent, rest, depth))
+                parent, rest, depth = element, iter(below), depth + 1
+                break
+        else:
+            if not above:
+                break
+            parent, rest, depth = above.pop()
     if spanned > MAX_SPANNED:
         for element in elements:
             for name in ("colspan", "rowspan"):
                 element.attrs.pop(name, None)
-    return elements, bool(flattened or waiting or spanned > MAX_SPANNED), nodes
+    return elements, bool(flattened or is_cut or spanned > MAX_SPANNED), nodes
 
 
 def _span(value: str) -> int:
@@ -262,7 +283,8 @@ def serialize(page: Page) -> str:
 
 def collapse(text: str) -> str:
     """Runs of white space as one space."""
-    return _SPACE.sub(" ", text)
+    # A replacement of each single space by itself would take most of the time.
+    return _SPACE.sub(" ", text) if "  " in text or _OTHER_SPACE.search(text) else text
 
 
 def urljoin_safe(base: str, link: str) -> str:

@@ -8,7 +8,12 @@ from sift.content.dom import Element, collapse, urljoin_safe
 from sift.content.tables import is_code_table, is_data_table, read_grid, render_grid
 
 _ESCAPED = re.compile(r"([\\`*\[\]])|(?<!\w)(_)|(_)(?!\w)|(<)(?=[A-Za-z/!])")
+_MARKS = re.compile(r"[\\`*\[\]_<]")
 _LINE_START = re.compile(r"^(\s*)(#{1,6}(?=\s)|[>+-](?=\s)|\d{1,9}(?=[.)]\s))", re.M)
+_SPACES, _OTHER_SPACE = re.compile(r"[ \t\r\f\u00a0]+"), re.compile(r"[\t\r\f\u00a0]")
+_LINE_END, _LINE_ENDS = re.compile(r" *\n *"), re.compile(r"(?:  \n){2,}")
+_ITEM = re.compile(r"(?:- |\d+\. )")
+_UNSAFE = re.compile(r"[\s<>()]")
 _HEADING_MARK = re.compile(r"#{1,6} ")
 _LANGUAGE = re.compile(r"(?:^|\s)(?:lang(?:uage)?|highlight-source|brush:)[-: ]?([A-Za-z0-9+#_-]{1,20})")
 # One line of text without a link in it, and the mark of a heading before it.
@@ -35,7 +40,8 @@ class Renderer:
         run: list[Element | str] = []
         for child in element.children:
             if isinstance(child, str) or not (child.is_block or child.holds_block):
-                run.append(child)
+                if child:
+                    run.append(child)
                 continue
             self._flush(run, out)
             out += self._block(child)
@@ -43,10 +49,13 @@ class Renderer:
         return out
 
     def _flush(self, run: list[Element | str], out: list[str]) -> None:
-        if any(not isinstance(node, str) or (node and not node.isspace()) for node in run):
-            holder = Element("p", {}, list(run))
-            if text := self._inline(holder).strip():
-                out.append(_LINE_START.sub(r"\1\\\2", text))
+        if not run:
+            return
+        if any(not isinstance(node, str) or not node.isspace() for node in run) and (text := self._join(run).strip()):
+            # At a line's start, where there is one line: a search would look at each letter.
+            if "\n" in text or _LINE_START.match(text):
+                text = _LINE_START.sub(r"\1\\\2", text)
+            out.append(text)
         run.clear()
 
     def _block(self, element: Element) -> list[str]:
@@ -100,7 +109,7 @@ class Renderer:
             # A list directly below a line of text needs no blank line; other blocks do.
             text = blocks[0]
             for block in blocks[1:]:
-                text += ("\n" if re.match(r"(?:- |\d+\. )", block) else "\n\n") + block
+                text += ("\n" if _ITEM.match(block) else "\n\n") + block
             lines = text.split("\n")
             items.append(marker + "\n".join([lines[0], *(indent + line if line else "" for line in lines[1:])]))
         return ["\n".join(items)] if items else []
@@ -126,17 +135,20 @@ class Renderer:
         return "<br>".join(line for line in lines if line).replace("|", "\\|")
 
     def _inline(self, element: Element) -> str:
-        joined = "".join([self._inline_node(child) for child in element.children])
-        if not joined:
+        return self._join(element.children) if element.children else ""
+
+    def _join(self, nodes: list[Element | str]) -> str:
+        text = "".join([self._inline_node(node) for node in nodes if node])
+        if not text:
             return ""
-        text = re.sub(r" *\n *", "  \n", re.sub(r"[ \t\r\f\u00a0]+", " ", joined))
-        return re.sub(r"(?:  \n){2,}", "  \n", text)
+        if "  " in text or _OTHER_SPACE.search(text):
+            text = _SPACES.sub(" ", text)
+        return _LINE_ENDS.sub("  \n", _LINE_END.sub("  \n", text)) if "\n" in text else text
 
     def _inline_node(self, node: Element | str) -> str:
         if isinstance(node, str):
-            if not node:
-                return ""
-            return _ESCAPED.sub(lambda match: "\\" + match[0], collapse(node))
+            text = collapse(node)
+            return _ESCAPED.sub(lambda match: "\\" + match[0], text) if _MARKS.search(text) else text
         if node.tag == "br":
             return "\n"
         if node.tag == "img":
@@ -157,7 +169,7 @@ class Renderer:
         target = urljoin_safe(self._base, href) if href and not href.startswith("#") else ""
         if not text.strip() or not target.lower().startswith(_LINKS):
             return text
-        safe = re.sub(r"[\s<>()]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), target)
+        safe = _UNSAFE.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), target)
         return _around(text, "[", f"]({safe})")
 
     def _image(self, node: Element) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from sift.content.dom import Element
 from sift.content.tables import is_code_table, is_data_table
@@ -68,30 +68,24 @@ class _Context:
     unit: Element | None = None
 
 
-@dataclass(slots=True)
-class _Open:
-    places: list[tuple[Element, int]] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    linked: list[str] = field(default_factory=list)
-
-
 def read_runs(body: Element) -> list[Run]:
     """All stretches of text below an element, in document order."""
     runs: list[Run] = []
     in_form: list[Run] = []
-    open_run = _Open()
+    places: list[tuple[Element, int]] = []
+    texts: list[str] = []
+    linked: list[str] = []
 
     def close(context: _Context) -> None:
-        if not open_run.texts:
+        if not texts:
             return
-        text = "".join(open_run.texts)
+        text = "".join(texts)
         if text and not text.isspace():
-            links = " ".join(open_run.linked)
             run = Run(
                 context.block,
                 _words(text),
-                len(_WORD.findall(links)) if links else 0,
-                open_run.places,
+                len(_WORD.findall(" ".join(linked))) if linked else 0,
+                places[:],
                 context.aside,
                 context.in_main,
                 context.related <= 1,
@@ -100,35 +94,35 @@ def read_runs(body: Element) -> list[Run]:
             runs.append(run)
             if context.form:
                 in_form.append(run)
-            open_run.places = []
-        else:
-            open_run.places.clear()
-        open_run.texts.clear()
-        open_run.linked.clear()
+        places.clear()
+        texts.clear()
+        linked.clear()
 
-    waiting: list[tuple[Element, int, _Context] | _Context] = [
-        (body, index, _Context(body)) for index in reversed(range(len(body.children)))
-    ]
-    waiting.insert(0, _Context(body))
-    while waiting:
-        entry = waiting.pop()
-        if isinstance(entry, _Context):
-            close(entry)
-            continue
-        parent, index, context = entry
-        child = parent.children[index]
-        if isinstance(child, str) or child.tag == "br":
-            text = child if isinstance(child, str) else "\n"
-            open_run.places.append((parent, index))
-            open_run.texts.append(text)
-            if context.linked:
-                open_run.linked.append(text)
-            continue
-        inner = _enter(child, context)
-        if child.is_block:
-            close(context)
-            waiting.append(inner)
-        waiting += [(child, place, inner) for place in reversed(range(len(child.children)))]
+    # Each element that is open, with what is left of its children; a step is a text or an element that opens.
+    above: list[tuple[Element, Iterator[tuple[int, Element | str]], _Context]] = []
+    parent, rest, context = body, iter(enumerate(body.children)), _Context(body)
+    while True:
+        for index, child in rest:
+            if isinstance(child, str) or child.tag == "br":
+                text = child if isinstance(child, str) else "\n"
+                places.append((parent, index))
+                texts.append(text)
+                if context.linked:
+                    linked.append(text)
+                continue
+            inner = _enter(child, context)
+            if child.is_block:
+                close(context)
+            if child.children:
+                above.append((parent, rest, context))
+                parent, rest, context = child, iter(enumerate(child.children)), inner
+                break
+        else:
+            if parent.is_block:
+                close(context)
+            if not above:
+                break
+            parent, rest, context = above.pop()
     if sum(len(run.words) for run in in_form) < FORM_SHARE * sum(len(run.words) for run in runs):
         for run in in_form:
             run.aside = True
@@ -151,6 +145,8 @@ def _enter(element: Element, around: _Context) -> _Context:
         element.layout = not is_data_table(element)
     if unit is None and tag in ("pre", "table") and not element.layout:
         unit = element
+    if not is_block and related == around.related and unit is around.unit and not role and tag not in _TELLING:
+        return around
     return _Context(
         element if is_block else around.block,
         around.aside or tag in _ASIDE or role in _ASIDE_ROLES,
@@ -184,15 +180,23 @@ def find_region(runs: list[Run]) -> tuple[list[Run], bool]:
 def keep_known(runs: list[Run], text: str) -> None:
     """Mark the stretches that occur, nearly word for word, in a text."""
     words = _words(text)
-    known = [set(zip(*(words[start:] for start in range(length)), strict=False)) for length in range(1, SEQUENCE + 1)]
+    asked: list[set[tuple[str, ...]]] = [set() for _ in range(SEQUENCE)]
+    for run in runs:
+        if len(run.words) < SEQUENCE:
+            asked[len(run.words)].add(tuple(run.words))
+    known = [here.intersection(_sequences(words, length)) for length, here in enumerate(asked)]
+    known.append(set(_sequences(words, SEQUENCE)))
     for run in runs:
         own = run.words
         if not own:
             continue
         length = min(SEQUENCE, len(own))
-        sequences = list(zip(*(own[start:] for start in range(length)), strict=False))
-        here = known[length - 1]
-        run.kept = sum(sequence in here for sequence in sequences) >= KEPT_SHARE * len(sequences)
+        found = sum(map(known[length].__contains__, _sequences(own, length)))
+        run.kept = found >= KEPT_SHARE * (len(own) - length + 1)
+
+
+def _sequences(words: list[str], length: int) -> Iterator[tuple[str, ...]]:
+    return zip(*[words[start:] for start in range(length)], strict=False)
 
 
 def keep_all(runs: list[Run], region: list[Run]) -> None:
