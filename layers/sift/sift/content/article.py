@@ -93,16 +93,20 @@ class Source:
 
     def keep_text(self, *, quick: bool) -> str:
         """The text that trafilatura keeps; `quick` leaves out its comparison with other extractors."""
-        import trafilatura
+        from trafilatura.core import trafilatura_sequence
+        from trafilatura.xml import xmltotxt
 
         hasten()
         tree = self._take()
         if tree is None:
             return ""
-        document: Any = trafilatura.bare_extraction(
-            tree, url=self._url, fast=quick, include_comments=False, include_tables=True
-        )
-        return "" if document is None else document.text or ""
+        # As its `bare_extraction` does it, which first copies the tree.
+        options = _options(quick)
+        try:
+            body, text, _, _ = trafilatura_sequence(tree, options, self._url)
+        except (TypeError, ValueError):  # which it takes for a document of no use
+            return ""
+        return xmltotxt(body, options.formatting) if len(text) >= options.min_output_size else ""
 
     def close(self) -> None:
         """Give back the memory of trafilatura's trees: 60 of 350 MB for a page of 5 MB."""
@@ -132,6 +136,13 @@ def _load(html: str) -> Any:
         return lxml.html.document_fromstring(page, parser=_parser())
     except etree.ParserError:  # empty
         return None
+
+
+@functools.cache
+def _options(quick: bool) -> Any:
+    from trafilatura.settings import Extractor
+
+    return Extractor(output_format="python", fast=quick, comments=False)
 
 
 @functools.cache

@@ -179,7 +179,7 @@ def find_region(runs: list[Run]) -> tuple[list[Run], bool]:
 
 def keep_known(runs: list[Run], text: str) -> None:
     """Mark the stretches that occur, nearly word for word, in a text."""
-    words = _words(text)
+    words = _read_kept(text)
     asked: list[set[tuple[str, ...]]] = [set() for _ in range(SEQUENCE)]
     for run in runs:
         if len(run.words) < SEQUENCE:
@@ -312,6 +312,11 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
+@functools.lru_cache(maxsize=1)
+def _read_kept(text: str) -> list[str]:
+    return _words(text)
+
+
 def count_text(text: str) -> int:
     """The words of a text."""
-    return len(_words(text))
+    return len(_read_kept(text))
