@@ -10,7 +10,7 @@ from typing import Any
 from sift.content import selection, surplus
 from sift.content.allocator import LARGE_PAGE, give_back
 from sift.content.dom import Page
-from sift.content.expressions import hasten
+from sift.content.hastening import hasten
 from sift.content.markdown import Renderer
 
 # A page that calls itself neither an article nor a product is given whole (its `main`, else its body less menus)

@@ -1,17 +1,20 @@
-"""trafilatura's XPath expressions as searches in Python, which judge each set of attributes once for all elements of it.
+"""XPath expressions as searches in Python, which judge each set of attributes once for all elements that have it.
 
-libxml2 calls Python for every regular expression and element, and that is half the time of an extraction; but the
-elements of a page share a few dozen classes.
+libxml2 calls Python for each element and each regular expression of trafilatura's, and that is half the time of an
+extraction; but the elements of a page share a few dozen classes.
 """
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
-from lxml import etree
+from lxml import etree  # type: ignore[import-untyped]
+
+#: Sets of attributes of which a search remembers what it found.
+MAX_JUDGED = 4_000
 
 Attributes = Mapping[str, str]
 Condition = Callable[[Any, Attributes], bool]
@@ -20,17 +23,8 @@ _Value = Callable[[Attributes], str]
 _TOKEN = re.compile(r"\s*('[^']*'|\"[^\"]*\"|self::[\w-]+|@[\w-]+|\.//(?:\*|\w+)|[\w:-]+|[\[\]()|=,])")
 
 
-@functools.cache
-def hasten() -> None:
-    """Once and for all, put searches in the place of those of trafilatura's expressions whose every word is understood here."""
-    from trafilatura import xpaths
-
-    for expressions in vars(xpaths).values():
-        if isinstance(expressions, list):
-            expressions[:] = [_replace(expression) for expression in expressions]
-
-
-def _replace(expression: Any) -> Any:
+def replace(expression: Any) -> Any:
+    """A search in the place of an expression (lxml's XPath) every word of which is understood here; else the same."""
     try:
         return Search(expression.path)
     except (_NotUnderstood, AttributeError):
@@ -61,7 +55,7 @@ class Search:
         """The elements below `tree`."""
         found = self._find(tree)
         if self._first:
-            return [element for element, _ in zip(found, range(1), strict=False)]
+            return list(islice(found, 1))
         if self._first_of_parent:
             firsts: dict[Any, Any] = {}
             for element in found:
@@ -83,7 +77,9 @@ class Search:
             holds = judged.get(key)
             if holds is None:
                 attributes = dict(stated)
-                holds = judged[key] = all(condition(element, attributes) for condition in self._conditions)
+                holds = all(condition(element, attributes) for condition in self._conditions)
+                if len(judged) < MAX_JUDGED:
+                    judged[key] = holds
             if holds and all(condition(element, dict(stated)) for condition in self._deep):
                 yield element
 
@@ -150,22 +146,22 @@ class _Reader:
         return lambda element, attributes: any(part(element, attributes) for part in parts)
 
     def _read_condition(self) -> Condition:
-        token = self._peek()
-        if token.startswith("self::"):
+        word = self._peek()
+        if word.startswith("self::"):
             self._tokens.pop()
             self.of_tag = True
-            return lambda element, _: bool(element.tag == token[6:])
-        if token.startswith(".//"):
+            return lambda element, _: bool(element.tag == word[6:])
+        if word.startswith(".//"):
             self._tokens.pop()
             self.looks_below = True
-            return lambda element, _: element.find(token) is not None
-        if token.startswith("@"):
+            return lambda element, _: element.find(word) is not None
+        if word.startswith("@"):
             name = self._read_name()
             if not self._skip("="):
                 return lambda _, attributes: name in attributes
             literal = self._read_literal()
             return lambda _, attributes: attributes.get(name) == literal
-        if token == "not":
+        if word == "not":
             self._expect("not", "(")
             inner = self._read_either()
             self._expect(")")

@@ -99,8 +99,8 @@ def read_runs(body: Element) -> list[Run]:
         linked.clear()
 
     # Each element that is open, with what is left of its children; a step is a text or an element that opens.
-    above: list[tuple[Element, Iterator[tuple[int, Element | str]], _Context]] = []
-    parent, rest, context = body, iter(enumerate(body.children)), _Context(body)
+    above: list[tuple[Element, enumerate[Element | str], _Context]] = []
+    parent, rest, context = body, enumerate(body.children), _Context(body)
     while True:
         for index, child in rest:
             if isinstance(child, str) or child.tag == "br":
@@ -115,7 +115,7 @@ def read_runs(body: Element) -> list[Run]:
                 close(context)
             if child.children:
                 above.append((parent, rest, context))
-                parent, rest, context = child, iter(enumerate(child.children)), inner
+                parent, rest, context = child, enumerate(child.children), inner
                 break
         else:
             if parent.is_block:
