@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import json
+import random
+from urllib.parse import urljoin
 
 import pytest
 
+from sift.content.dom import urljoin_safe
 from sift.content.links import MAX_LINKS
 from tests.unit.content.reading import URL, fail, read
+
+BASES = (
+    "http://a.test/", "https://a.test/x/y;p?q#f", "", "ftp://a/", "https://u:p@h/..", "a/b", "mailto:x@y",
+    "http://[::1]/z", "HTTPS://A.test:80",
+)  # fmt: skip
+PIECES = (
+    "http://", "HTTPS://", "/", "//", ".", "..", "a", "b-c.html", "?", "#", "x=1", "&", "%20", ";", " ", "é", "[",
+    ":80", "@", "w.a.test", "\t", "~",
+)  # fmt: skip
 
 
 def links(body: str, content_type: str = "text/html", url: str = URL) -> dict[str, str]:
@@ -123,3 +135,15 @@ def test_hostile_markdown_is_read_in_time(piece: str) -> None:
         read(text.encode(), "text/markdown", mode="links")
     except AssertionError:
         assert fail(text.encode(), "text/markdown", mode="links")["code"] == "empty"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_links_are_joined_as_urllib_joins_them(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(2_000):
+        base, link = chance.choice(BASES), "".join(chance.choices(PIECES, k=chance.randrange(8)))
+        try:
+            expected = urljoin(base, link)
+        except ValueError:
+            expected = ""
+        assert urljoin_safe(base, link) == expected, (base, link)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from sift.content.metadata import read_head
 
@@ -43,6 +44,10 @@ _ARTICLE = re.compile(
     r'|"@type"\s{0,9}:\s{0,9}[^\]}{:]{0,80}(?:Article|Posting|Recipe|HowTo)"'
 )
 _SOME_PAGE = re.compile(r'"@type"\s{0,9}:\s{0,9}\[?\s{0,9}"(?:https?://schema\.org/)?\w{0,30}Page"')
+# A link that `urljoin` leaves as it is (with an origin) or puts behind one: no dots to resolve, nothing empty to drop.
+_PLAIN_LINK = re.compile(
+    r"(https?://[A-Za-z0-9.-]+)?(?:/(?![/.])[A-Za-z0-9_~%+,.-]*)+(?:\?[A-Za-z0-9_~%+,./=&-]+)?(?:#[A-Za-z0-9_~%+,./=&-]+)?"
+)
 _SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
 _OTHER_SPACE = re.compile(r"[\t\r\n\f\u00a0]")
 
@@ -289,7 +294,23 @@ def collapse(text: str) -> str:
 
 def urljoin_safe(base: str, link: str) -> str:
     """`urljoin`, with "" for a link that is no URL at all."""
+    # Most links need no joining, or only an origin; taking both addresses apart costs more than all else of a link.
+    if (plain := _PLAIN_LINK.fullmatch(link)) is not None:
+        if plain[1]:
+            return link
+        if origin := _origin(base):
+            return origin + link
     try:
         return urljoin(base, link)
     except ValueError:
         return ""
+
+
+@functools.lru_cache(maxsize=8)
+def _origin(url: str) -> str:
+    """Scheme and host of an address on the web, else ""."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") and parts.netloc else ""
