@@ -39,6 +39,10 @@ def _is_plain(value: Any) -> bool:
     if type(value) is not dict or len(value) != 1:
         return False
     ((kind, held),) = value.items()
+    if kind == "M":
+        return type(held) is dict and all(map(_is_plain, held.values()))
+    if kind == "L":
+        return type(held) is list and all(map(_is_plain, held))
     return type(held) is PLAIN.get(kind)
 
 

@@ -230,8 +230,9 @@ def test_a_query_looks_at_its_own_partition_only(gated: Any, monkeypatch: pytest
 def test_items_are_written_as_moto_writes_them() -> None:
     values: list[Any] = [
         {"S": "x"}, {"S": ""}, {"N": "1"}, {"N": 1}, {"BOOL": False}, {"NULL": True}, {"SS": ["a", "b"]}, {"SS": []},
-        {"NS": ["1"]}, {"B": b"b"}, {"M": {"a": {"S": "x"}, "b": {"L": [{"N": "1"}, {"M": {}}, {"B": "Yg=="}]}}}, {},
-        "x",
+        {"M": {}}, {"L": []}, {"M": {"a": {"M": {"b": {"N": "1"}}}, "c": {"L": [{"S": "x"}, {"L": [{"NULL": True}]}]}}},
+        {"NS": ["1"]}, {"B": b"b"}, {"L": [{"B": b"b"}]}, {"M": {"a": {"N": 1}}}, {}, "x",
+        {"M": {"a": {"S": "x"}, "b": {"L": [{"N": "1"}, {"M": {}}, {"B": "Yg=="}]}}},
     ]  # fmt: skip
     item = {f"value{number}": value for number, value in enumerate(values)}
     operation = get_service_model("dynamodb").operation_model("GetItem")
