@@ -24,6 +24,7 @@ def test_every_invariant_holds_in_memory(first: int) -> None:
         assert failure is None, f"seed {seed}: {failure.invariant}: {failure.detail}\n{failure.trace[-20_000:]}"
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("first", range(0, 25, AWS_CHUNK))
 def test_every_invariant_holds_on_aws(first: int) -> None:
     for seed in range(first, first + AWS_CHUNK):

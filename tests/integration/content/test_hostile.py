@@ -27,6 +27,7 @@ def chosen(group: str) -> list[Case]:
     return [case for case in cases() if case.group == group and case.options.get("mode") not in ("page", "text")]
 
 
+@pytest.mark.timeout(3600)  # each case has its own limits, and some machines are slow
 @pytest.mark.parametrize("group", OUTCOMES)
 def test_every_hostile_document_has_a_typed_outcome_within_the_limits(group: str) -> None:
     async def main() -> list[tuple[Case, Found]]:
