@@ -33,7 +33,8 @@ from sift.queue.memory import MemoryQueue
 from sift.queue.ports import Received
 from sift.services.advance import Advancer
 from sift.services.inferring import InferenceRunner
-from sift.services.submit import Request, Submitter, Terms
+from sift.services.submit import Request, Submitter
+from sift.services.terms import Terms
 from sift.services.work import Worker
 from sift.specs import RequestSpec
 from sift.store.memory import MemoryStore

@@ -24,7 +24,8 @@ from sift.services.advance import Advancer
 from sift.services.control import Controller
 from sift.services.fetching import FetchRunner
 from sift.services.read import Reader
-from sift.services.submit import Request, Submitter, Terms
+from sift.services.submit import Request, Submitter
+from sift.services.terms import Terms
 from sift.services.work import Worker
 from sift.specs import Spec
 from sift.store.dynamo import DynamoStore

@@ -20,8 +20,9 @@ from sift.services.read import Reader
 from sift.services.results import Results
 from sift.services.retry import Retrier
 from sift.services.runner import Runner
-from sift.services.submit import Submitter, Terms
+from sift.services.submit import Submitter
 from sift.services.sweep import Report, Sweeper
+from sift.services.terms import Terms
 from sift.services.work import Worker
 from tests.simulation.backend import PART_BYTES, VISIBILITY_SECONDS, target_of
 from tests.simulation.processes import Process, break_off

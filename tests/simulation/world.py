@@ -19,7 +19,7 @@ from sift.identity import Identity, Limits
 from sift.jobs import Kind
 from sift.services import assemble as assembling
 from sift.services import inputs, submit
-from sift.services.submit import Terms
+from sift.services.terms import Terms
 from tests.simulation.actors import ApiProcess, assemble, sweep_every_minute, work
 from tests.simulation.backend import MemoryBackend
 from tests.simulation.checker import Checker

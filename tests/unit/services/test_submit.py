@@ -14,7 +14,8 @@ from sift.identity import Identity, Limits
 from sift.jobs import MAX_WINDOW, Flight
 from sift.messages import TargetMessage, decode
 from sift.services.advance import quiet_since
-from sift.services.submit import Request, shard_cap, shard_count
+from sift.services.submit import Request
+from sift.services.terms import shard_cap, shard_count
 from sift.specs import Spec, unpack_specs
 from sift.store.ports import Segment
 from tests.unit.services.faults import Fault, at

@@ -11,8 +11,9 @@ import pytest
 from sift import ids
 from sift.identity import Limits
 from sift.jobs import Flight
-from sift.services.submit import JOBS_PER_SHARD, MOST_SHARDS, Submitted, shard_count
+from sift.services.submit import Submitted
 from sift.services.sweep import LOST_MS, QUIET_MS
+from sift.services.terms import JOBS_PER_SHARD, MOST_SHARDS, shard_count
 from sift.specs import Spec
 from tests.template.document import load
 from tests.unit.services.faults import Fault, at

@@ -31,8 +31,9 @@ from sift.services.read import Reader
 from sift.services.results import Results
 from sift.services.retry import Retrier
 from sift.services.runner import Runner
-from sift.services.submit import Request, Submitted, Submitter, Terms
+from sift.services.submit import Request, Submitted, Submitter
 from sift.services.sweep import Report, Sweeper
+from sift.services.terms import Terms
 from sift.services.work import Worker
 from sift.specs import Spec
 from sift.store.memory import MemoryStore

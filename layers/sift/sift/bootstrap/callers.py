@@ -168,7 +168,8 @@ def _make_submitter(config: settings.SubmitSettings, store: DynamoStore) -> Subm
     from sift.identity import Limits
     from sift.model_requests import read_paths
     from sift.queue.kinds import KindQueues
-    from sift.services.submit import Submitter, Terms
+    from sift.services.submit import Submitter
+    from sift.services.terms import Terms
 
     limits = Limits(
         targets_per_job=config.targets_per_job,

@@ -15,22 +15,18 @@ from sift.blobs.ports import Blobs
 from sift.clock import Clock
 from sift.errors import CallerBusy, Conflict, Forbidden, Invalid, RequestRefused, ServiceBusy, Unavailable
 from sift.idempotency import content_hash, key_hash
-from sift.identity import DEFAULT_CLASS, Identity, Limits
+from sift.identity import Identity, Limits
 from sift.jobs import MAX_WINDOW, SEGMENT, Flight, Kind, Meta, State
 from sift.model_requests import check_requests
 from sift.queue.ports import Sender
 from sift.request_headers import without_credentials
 from sift.services.advance import quiet_since, target_message
 from sift.services.inputs import place, store
+from sift.services.terms import Terms, shard_cap, shard_count
 from sift.specs import AnySpec, RequestSpec, Spec, pack_specs
 from sift.store.ports import CapReached, Committed, Idempotency, Segment, Store, Submission
 from sift.webhooks import mask
 
-#: One live shard holds this many job ids, so that its item stays small.
-JOBS_PER_SHARD = 500
-#: Shards that any deployment has had: as many as template.yaml's largest JobsTotal makes. A lowered JobsTotal leaves
-#: jobs behind in shards beyond its own, so whoever looks for jobs looks into all of these.
-MOST_SHARDS = 20
 #: DynamoDB's item limit is 400 KB; a segment above this goes to the bucket.
 SEGMENT_INLINE_BYTES = 300_000
 #: DynamoDB's transaction limit is 4 MB and 100 items; more than this is written ahead of the commit.
@@ -71,43 +67,6 @@ class Submitted:
     meta: Meta
     state: State
     reused: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What the service grants: `jobs_total` live jobs in all, `deadline_seconds` to each, and to a caller the limits
-    of its class; `limits` are those of the class `default`. `paths` are those that a request may ask the gateway for,
-    as patterns; None where there is no gateway. `paced`: classes by whose own pace hosts are asked."""
-
-    jobs_total: int
-    limits: Limits
-    deadline_seconds: int
-    classes: Mapping[str, Limits] = field(default_factory=dict)
-    paths: tuple[str, ...] | None = None
-    paced: frozenset[str] = frozenset()
-
-    def limits_of(self, identity: Identity) -> Limits:
-        """The limits of its class, and in their place those of its key. Raises Forbidden for a class that is not
-        there: taking another would be too little or too much."""
-        named = self.limits if identity.caller_class == DEFAULT_CLASS else self.classes.get(identity.caller_class)
-        if named is None:
-            raise Forbidden(
-                "forbidden",
-                f"This deployment has no caller class {identity.caller_class}.",
-                "An operator can add it to CallerClasses, or give you a key of another class.",
-            )
-        return named.with_overrides(identity.limits)
-
-
-def shard_count(jobs_total: int) -> int:
-    """Over how many items the ids of the live jobs are spread."""
-    return max(1, -(-jobs_total // JOBS_PER_SHARD))
-
-
-def shard_cap(jobs_total: int, shard: int) -> int:
-    """A shard's share of the total cap; the shares add up to it."""
-    share, rest = divmod(jobs_total, shard_count(jobs_total))
-    return share + (shard < rest)
 
 
 class Submitter:

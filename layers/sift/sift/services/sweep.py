@@ -14,7 +14,7 @@ from sift.jobs import ACTIVE, ENDED, Flight, Kind, State
 from sift.queue.ports import Queue
 from sift.services.advance import Advancer, quiet_since
 from sift.services.purge import Purger
-from sift.services.submit import MOST_SHARDS
+from sift.services.terms import MOST_SHARDS
 from sift.store.ports import Store
 
 #: A target that was never claimed is sent again after this, if the queue shows no waiting message (ms); a request whose
