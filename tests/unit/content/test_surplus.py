@@ -125,7 +125,7 @@ def test_without_one_title_above_the_text_nothing_goes(body: str) -> None:
 
 def test_a_copy_in_another_place_goes() -> None:
     _, runs = read(f"<div class='wide'><p>{NOTE}</p></div><p>{PROSE}</p><div class='narrow'><p>{NOTE}</p></div>")
-    surplus.drop_repeated(runs)
+    surplus.drop_repeated(runs, product=True)
     assert kept(runs).count("twelve berths") == 1
     assert kept(runs).startswith("twelve berths")
 
@@ -133,7 +133,7 @@ def test_a_copy_in_another_place_goes() -> None:
 def test_of_two_copies_with_headings_one_goes() -> None:
     copy = f"<h2>{NOTE}</h2><p>{PROSE}</p>"
     _, runs = read(f"<p>{NOTE}</p><div class='wide'>{copy}</div><div class='narrow'>{copy}</div>")
-    surplus.drop_repeated(runs)
+    surplus.drop_repeated(runs, product=True)
     assert kept(runs).count("twelve berths") == 2
     assert kept(runs).count("northern pier") == 1
 
@@ -155,8 +155,18 @@ def test_of_two_copies_with_headings_one_goes() -> None:
 )
 def test_what_is_said_again_on_purpose_stays(body: str) -> None:
     _, runs = read(body)
-    surplus.drop_repeated(runs)
+    surplus.drop_repeated(runs, product=True)
     assert kept(runs).count("twelve berths") == 2
+
+
+@pytest.mark.parametrize("product", [True, False])
+def test_a_sentence_is_said_again_on_purpose_but_for_products(product: bool) -> None:
+    line = "Returns the number of ships in the harbour."
+    body = "<div class='{}'><p>" + line + "</p></div><div class='{}'><p>" + PROSE + "</p></div>"
+    _, runs = read(body.format("summary", "wide") + body.format("detail", "narrow"))
+    surplus.drop_repeated(runs, product=product)
+    assert kept(runs).count("number of ships") == (1 if product else 2)
+    assert kept(runs).count("northern pier") == 1
 
 
 def test_a_description_for_two_sizes_of_screens_is_written_once() -> None:

@@ -29,8 +29,9 @@ APPARATUS_SHARE, APPARATUS_TOGETHER = 0.3, 0.5
 VOICES_TOGETHER = 0.9
 # More than this before the title, and it is no title, but a heading among others.
 BEFORE_SHARE = 0.3
-# Shorter ones are prices, labels and names, which stand where they belong.
-REPEATED_WORDS = 6
+# Shorter ones are prices, labels and names, which stand where they belong. In other texts than those of products, so do
+# sentences: what a method's summary and its entry say, or the notes of two versions.
+REPEATED_WORDS, REPEATED_WORDS_OF_PRODUCT = 12, 6
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -98,17 +99,18 @@ def drop_before_title(runs: list[Run]) -> None:
                 run.kept = False
 
 
-def drop_repeated(runs: list[Run]) -> None:
+def drop_repeated(runs: list[Run], *, product: bool) -> None:
     """Unmark the second of two equal stretches in differently made places: a copy for small screens, say.
 
     In places made alike (rows, cards, posts) they repeat what they have to say. What a table of contents announces is
     no copy either: a heading after a text that is none, and a text after a link of the same words.
     """
+    least = REPEATED_WORDS_OF_PRODUCT if product else REPEATED_WORDS
     places: dict[tuple[int, str, str], int] = {}
     known: dict[int, int] = {}
     seen: dict[tuple[str, ...], tuple[int, Run]] = {}
     for run in runs:
-        if run.kept and run.unit is None and len(run.words) >= REPEATED_WORDS:
+        if run.kept and run.unit is None and len(run.words) >= least:
             place, words = _find_place(run.block, places, known), tuple(run.words)
             first_place, first = seen.setdefault(words, (place, run))
             if _announces(first, run):
