@@ -47,6 +47,25 @@ def test_names_of_other_things_and_of_sections_do_not_count(attribute: str) -> N
     assert "colour blue" in drop_named(f"<p>{PROSE}</p><div {attribute}><p>Colour blue</p></div>")
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "post-7 type-post hentry category-legal tag-forms",
+        "h-entry tag-filters",
+        "no-sidebar",
+        "has-tooltip",
+        "md:not-sr-only",
+    ],
+)
+def test_what_an_entry_is_about_and_what_an_element_lacks_or_holds_is_no_name_of_it(name: str) -> None:
+    assert "colour blue" in drop_named(f"<p>{PROSE}</p><div class='{name}'><p>Colour blue</p></div>")
+
+
+def test_an_entry_holds_controls_all_the_same() -> None:
+    body = f"<p>{PROSE}</p><div class='post-7 hentry'><p>{PROSE}</p><div class='filters'><p>Colour blue</p></div></div>"
+    assert "colour blue" not in drop_named(body)
+
+
 def test_a_name_does_not_count_where_the_content_stands() -> None:
     assert "northern pier" in drop_named(f"<div class='form'><p>{PROSE}</p><p>{PROSE}</p></div><p>One more word</p>")
 
@@ -60,6 +79,14 @@ def test_a_named_cell_is_part_of_its_table() -> None:
     table = "<table><tr><th class='filter'>Ship</th><th>From</th></tr><tr><td>Anna</td><td>Oslo</td></tr></table>"
     assert "ship | from | anna | oslo" in drop_named(f"<p>{PROSE}</p>{table}")
     assert "ship" not in drop_named(f"<p>{PROSE}</p><div class='filter'>{table}</div>")
+
+
+def test_data_and_listings_are_no_controls() -> None:
+    rows = "<tr><th>Ship</th><th>From</th></tr><tr><td>Anna</td><td>Oslo</td></tr>"
+    assert "anna | oslo" in drop_named(f"<p>{PROSE}</p><table class='compare-table'>{rows}</table>")
+    assert "grep ship" in drop_named(f"<p>{PROSE}</p><pre class='filter'>grep ship</pre>")
+    layout = "<table class='filter' role='presentation'><tr><td><p>Colour blue</p></td></tr></table>"
+    assert "colour blue" not in drop_named(f"<p>{PROSE}</p>{layout}")
 
 
 @pytest.mark.parametrize("holder", ["id='reviews'", "class='customer-review'", "itemprop='review'"])
@@ -86,8 +113,9 @@ def test_what_stands_before_the_title_goes() -> None:
         f"<p>A word first</p><h1>Harbour</h1><p>{PROSE}</p><h1>Pier</h1><p>{PROSE}</p>",
         f"<p>A word first</p><h2>Harbour</h2><p>{PROSE}</p>",
         f"<p>A word first</p><p>{PROSE}</p><h1>Harbour</h1><p>{PROSE}</p>",
+        f"<p>A word first</p><h2>Pier</h2><h1>Harbour</h1><p>{PROSE}</p><p>{PROSE}</p>",
     ],
-    ids=["two titles", "none", "in the middle"],
+    ids=["two titles", "none", "in the middle", "one heading of many"],
 )
 def test_without_one_title_above_the_text_nothing_goes(body: str) -> None:
     _, runs = read(body)
@@ -97,9 +125,17 @@ def test_without_one_title_above_the_text_nothing_goes(body: str) -> None:
 
 def test_a_copy_in_another_place_goes() -> None:
     _, runs = read(f"<div class='wide'><p>{NOTE}</p></div><p>{PROSE}</p><div class='narrow'><p>{NOTE}</p></div>")
-    surplus.drop_repeated(runs)
+    surplus.drop_repeated(runs, product=True)
     assert kept(runs).count("twelve berths") == 1
     assert kept(runs).startswith("twelve berths")
+
+
+def test_of_two_copies_with_headings_one_goes() -> None:
+    copy = f"<h2>{NOTE}</h2><p>{PROSE}</p>"
+    _, runs = read(f"<p>{NOTE}</p><div class='wide'>{copy}</div><div class='narrow'>{copy}</div>")
+    surplus.drop_repeated(runs, product=True)
+    assert kept(runs).count("twelve berths") == 2
+    assert kept(runs).count("northern pier") == 1
 
 
 @pytest.mark.parametrize(
@@ -108,13 +144,29 @@ def test_a_copy_in_another_place_goes() -> None:
         f"<div class='row'><p>{NOTE}</p></div><p>{PROSE}</p><div class='row'><p>{NOTE}</p></div>",
         "<div class='wide'><p>Twelve berths free</p></div><div class='narrow'><p>Twelve berths free</p></div>",
         f"<div class='wide'><pre>{NOTE}</pre></div><div class='narrow'><pre>{NOTE}</pre></div>",
+        f"<div class='v1'><p>{NOTE}</p></div><p>{PROSE}</p><div class='v2'><p>{NOTE}</p></div>",
+        f"<div class='row odd-row'><p>{NOTE}</p></div><div class='row even-row'><p>{NOTE}</p></div>",
+        f"<div class='post-1 tag-a'><p>{NOTE}</p></div><div class='post-2 tag-b'><p>{NOTE}</p></div>",
+        f"<ul><li><a href='#a'>{NOTE}</a></li></ul><h2 id='a'>{NOTE}</h2><p>{PROSE}</p>",
+        f"<ol><li>{NOTE}</li></ol><h2>{NOTE}</h2><p>{PROSE}</p>",
+        f"<ul><li><a href='#a'>{NOTE}</a></li></ul><dl><dt id='a'>{NOTE}</dt><dd>{PROSE}</dd></dl>",
     ],
-    ids=["places made alike", "short", "listings"],
+    ids=["made alike", "short", "listings", "numbered", "in turns", "entries", "contents", "plain contents", "terms"],
 )
 def test_what_is_said_again_on_purpose_stays(body: str) -> None:
     _, runs = read(body)
-    surplus.drop_repeated(runs)
+    surplus.drop_repeated(runs, product=True)
     assert kept(runs).count("twelve berths") == 2
+
+
+@pytest.mark.parametrize("product", [True, False])
+def test_a_sentence_is_said_again_on_purpose_but_for_products(product: bool) -> None:
+    line = "Returns the number of ships in the harbour."
+    body = "<div class='{}'><p>" + line + "</p></div><div class='{}'><p>" + PROSE + "</p></div>"
+    _, runs = read(body.format("summary", "wide") + body.format("detail", "narrow"))
+    surplus.drop_repeated(runs, product=product)
+    assert kept(runs).count("number of ships") == (1 if product else 2)
+    assert kept(runs).count("northern pier") == 1
 
 
 def test_a_description_for_two_sizes_of_screens_is_written_once() -> None:

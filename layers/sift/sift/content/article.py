@@ -67,7 +67,7 @@ def extract_article(page: Page, source: Source) -> Article:
         selection.keep_all(runs, region)
     surplus.drop_named(page.elements, runs, reviews=page.kind == "product")
     surplus.drop_before_title(runs)
-    surplus.drop_repeated(runs)
+    surplus.drop_repeated(runs, product=page.kind == "product")
     selection.clear_others(runs)
     content = Renderer(page.base).render(selection.find_holder(page.elements, runs))
     return Article(content, whole=whole and not is_main)

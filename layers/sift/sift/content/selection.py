@@ -32,7 +32,7 @@ _ASIDE_ROLES = frozenset(
     "navigation complementary search dialog alertdialog contentinfo banner menu toolbar alert tablist status".split()  # noqa: SIM905
 )
 _TELLING = _ASIDE | {"a"}
-_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _RELATED = re.compile(
     r"relat|recommend|more-|similar|you-may|also-|popular|trending|most-|latest|recent|upsell|cross-sell|teaser|promo",
     re.I,
@@ -224,7 +224,7 @@ def complete(elements: Sequence[Element], runs: list[Run], region: list[Run], *,
     settle_units(runs)
     after = False
     for run in reversed(region):
-        if after and run.block.tag in _HEADINGS:
+        if after and run.block.tag in HEADINGS:
             run.kept = True
         after = run.kept
     kept = [run for run in runs if run.kept]
@@ -236,9 +236,9 @@ def complete(elements: Sequence[Element], runs: list[Run], region: list[Run], *,
 
 def _belongs_between(run: Run) -> bool:
     tag = run.block.tag
-    if run.linked >= (HEADING_LINKED if tag in _HEADINGS else ITEM_LINKED) * len(run.words):
+    if run.linked >= (HEADING_LINKED if tag in HEADINGS else ITEM_LINKED) * len(run.words):
         return tag == "pre"
-    return tag in ("pre", *_HEADINGS) or (tag == "li" and len(run.words) >= ITEM_WORDS)
+    return tag in ("pre", *HEADINGS) or (tag == "li" and len(run.words) >= ITEM_WORDS)
 
 
 def settle_units(runs: list[Run]) -> None:
@@ -295,7 +295,7 @@ def drop_outside(holder: Element, runs: list[Run]) -> None:
 
 
 # An element whose mark-up is part of what it says.
-_RENDERED_WHOLE = frozenset({"table", "tbody", "tr", "ul", "ol", "menu", "dir", "p", "pre", *_HEADINGS})
+_RENDERED_WHOLE = frozenset({"table", "tbody", "tr", "ul", "ol", "menu", "dir", "p", "pre", *HEADINGS})
 
 
 def count_kept(runs: list[Run]) -> int:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from sift.content.dom import Element
-from sift.content.selection import Run, count_kept, count_words, weigh_kept
+from sift.content.selection import HEADINGS, Run, count_kept, count_words, weigh_kept
 
 # Words that class names are made of: controls and notices around the content, whatever the page is about. Not ids:
 # these name what a text is about as often (`<section id="filters">` in the manual of a library).
@@ -15,6 +15,12 @@ _APPARATUS = frozenset(
     "compare disclaimer facet facets filter filters form forms legal modal newsletter popover popup "  # noqa: SIM905
     "sidebar signup sr subscribe tooltip visually".split()
 )
+# Class names that say what an element lacks or holds, not what it is; and those of an entry in WordPress, which writes
+# its categories and tags there as well (`post-7 hentry category-legal tag-forms`).
+_NOT_ITSELF = re.compile(r"(?:[\w-]+:)*(?:no|not|has|with|without)[-_]")
+_ENTRY = re.compile(r"(?<!\S)(?:post-\d+|h-?entry)(?!\S)")
+# Parts of class names that tell one of many alike from the others.
+_OF_ONE = re.compile(r"\d|(?<![A-Za-z])(?:odd|even|first|last|alt)(?![A-Za-z])")
 # On the page of a product, what others say of it or of its seller.
 _VOICES = frozenset({"feedback", "rating", "ratings", "review", "reviews"})
 # An element that holds this much of what was kept is the content, whatever its name; so are all of them together.
@@ -23,8 +29,9 @@ APPARATUS_SHARE, APPARATUS_TOGETHER = 0.3, 0.5
 VOICES_TOGETHER = 0.9
 # More than this before the title, and it is no title, but a heading among others.
 BEFORE_SHARE = 0.3
-# Shorter ones are prices, labels and names, which stand where they belong.
-REPEATED_WORDS = 6
+# Shorter ones are prices, labels and names, which stand where they belong. In other texts than those of products, so do
+# sentences: what a method's summary and its entry say, or the notes of two versions.
+REPEATED_WORDS, REPEATED_WORDS_OF_PRODUCT = 12, 6
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -50,13 +57,19 @@ def _drop(
         weight, above = weights.get(id(element), 0), element.parent
         if not weight or above is None:
             continue
-        if id(above) in named or (element.attrs and weight < share * total and is_named(element.attrs)):
+        is_part = element.attrs and weight < share * total and not _is_unit(element)
+        if id(above) in named or (is_part and is_named(element.attrs)):
             named.add(id(element))
     # A table is kept or dropped whole.
     surplus = [run for run in runs if run.kept and id(run.unit or run.block) in named]
     if count_words(surplus) < together * total:
         for run in surplus:
             run.kept = False
+
+
+def _is_unit(element: Element) -> bool:
+    """Whether it is a table of data or a listing: no control, whatever it is called."""
+    return element.tag == "pre" or (element.tag == "table" and not element.layout)
 
 
 def _is_apparatus(attrs: dict[str, str]) -> bool:
@@ -69,31 +82,48 @@ def _is_voice(attrs: dict[str, str]) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _words(names: str) -> frozenset[str]:
-    return frozenset(word.lower() for word in _WORD.findall(names))
+    if _ENTRY.search(names):
+        return frozenset()
+    own = [name for name in names.split() if not _NOT_ITSELF.match(name)]
+    return frozenset(word.lower() for name in own for word in _WORD.findall(name))
 
 
 def drop_before_title(runs: list[Run]) -> None:
-    """Unmark what stands before the page's one `h1`, unless it is much of what was kept."""
+    """Unmark what stands before the page's one `h1`, unless it is much of what was kept or has a heading of its own."""
     titles = [index for index, run in enumerate(runs) if run.words and run.block.tag == "h1"]
     if len(titles) == 1:
         before = [run for run in runs[: titles[0]] if run.kept]
-        if count_words(before) < BEFORE_SHARE * count_kept(runs):
+        is_one_of_many = any(run.block.tag in HEADINGS for run in before)
+        if not is_one_of_many and count_words(before) < BEFORE_SHARE * count_kept(runs):
             for run in before:
                 run.kept = False
 
 
-def drop_repeated(runs: list[Run]) -> None:
+def drop_repeated(runs: list[Run], *, product: bool) -> None:
     """Unmark the second of two equal stretches in differently made places: a copy for small screens, say.
 
-    In places made alike (rows, cards, posts) they repeat what they have to say.
+    In places made alike (rows, cards, posts) they repeat what they have to say. What a table of contents announces is
+    no copy either: a heading after a text that is none, and a text after a link of the same words.
     """
+    least = REPEATED_WORDS_OF_PRODUCT if product else REPEATED_WORDS
     places: dict[tuple[int, str, str], int] = {}
     known: dict[int, int] = {}
-    seen: dict[tuple[str, ...], int] = {}
+    seen: dict[tuple[str, ...], tuple[int, Run]] = {}
     for run in runs:
-        if run.kept and run.unit is None and len(run.words) >= REPEATED_WORDS:
-            place = _find_place(run.block, places, known)
-            run.kept = place == seen.setdefault(tuple(run.words), place)
+        if run.kept and run.unit is None and len(run.words) >= least:
+            place, words = _find_place(run.block, places, known), tuple(run.words)
+            first_place, first = seen.setdefault(words, (place, run))
+            if _announces(first, run):
+                seen[words] = place, run
+            else:
+                run.kept = place == first_place
+
+
+def _announces(first: Run, second: Run) -> bool:
+    """Whether the first of two equal stretches is an entry of contents, and the second what it leads to."""
+    if second.block.tag in HEADINGS:
+        return first.block.tag not in HEADINGS
+    return first.linked == len(first.words) and not second.linked
 
 
 def _find_place(element: Element, places: dict[tuple[int, str, str], int], known: dict[int, int]) -> int:
@@ -105,6 +135,14 @@ def _find_place(element: Element, places: dict[tuple[int, str, str], int], known
         above = above.parent
     place = 0 if above is None else known[id(above)]
     for below in reversed(path):
-        place = places.setdefault((place, below.tag, below.attrs.get("class", "")), len(places) + 1)
+        place = places.setdefault((place, below.tag, _name_kind(below.attrs.get("class", ""))), len(places) + 1)
         known[id(below)] = place
     return place
+
+
+@functools.lru_cache(maxsize=4096)
+def _name_kind(names: str) -> str:
+    """Class names less those of one entry among others: its number, its turn, its categories."""
+    if _ENTRY.search(names):
+        return "entry"
+    return " ".join(name for name in names.split() if not _OF_ONE.search(name))
