@@ -107,6 +107,13 @@ def test_what_stands_before_the_title_goes() -> None:
     assert kept(runs).startswith("harbour | the harbour authority")
 
 
+def test_a_lede_before_the_title_stays() -> None:
+    lede = "The pier of the northern harbour opens again this week after two winters of work on its piles."
+    _, runs = read(f"<p>Skip to the results</p><p>{lede}</p><h1>Harbour</h1><p>{PROSE * 6}</p>")
+    surplus.drop_before_title(runs)
+    assert kept(runs).startswith("the pier of the northern harbour")
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -29,6 +29,8 @@ APPARATUS_SHARE, APPARATUS_TOGETHER = 0.3, 0.5
 VOICES_TOGETHER = 0.9
 # More than this before the title, and it is no title, but a heading among others.
 BEFORE_SHARE = 0.3
+# So many words without a link are a lede, and stay.
+LEDE_WORDS = 15
 # Shorter ones are prices, labels and names, which stand where they belong. In other texts than those of products, so do
 # sentences: what a method's summary and its entry say, or the notes of two versions.
 REPEATED_WORDS, REPEATED_WORDS_OF_PRODUCT = 12, 6
@@ -89,14 +91,15 @@ def _words(names: str) -> frozenset[str]:
 
 
 def drop_before_title(runs: list[Run]) -> None:
-    """Unmark what stands before the page's one `h1`, unless it is much of what was kept or has a heading of its own."""
+    """Unmark what stands before the page's one `h1`, unless it is much of what was kept, has a heading of its own or is
+    a lede."""
     titles = [index for index, run in enumerate(runs) if run.words and run.block.tag == "h1"]
     if len(titles) == 1:
         before = [run for run in runs[: titles[0]] if run.kept]
         is_one_of_many = any(run.block.tag in HEADINGS for run in before)
         if not is_one_of_many and count_words(before) < BEFORE_SHARE * count_kept(runs):
             for run in before:
-                run.kept = False
+                run.kept = not run.linked and len(run.words) >= LEDE_WORDS
 
 
 def drop_repeated(runs: list[Run], *, product: bool) -> None:
