@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import dataclasses
 import io
+import sys
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +18,9 @@ from tests.simulation.scenario import SENDS, Fault
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
+
+#: What an invocation may end with: whoever asked is told.
+ANSWERS = (Unavailable, RequestRefused)
 
 #: Job, index and lease of the target that the current task claimed last.
 HOLDING: contextvars.ContextVar[tuple[str, int, int]] = contextvars.ContextVar("holding")
@@ -59,7 +63,11 @@ class Invocation:
 
 
 def break_off() -> None:
-    """In the place of a last catch: what nobody foresaw is to break the run."""
+    """In the place of a last catch: what nobody foresaw is to break the run. An invocation of the API may well end with
+    a refusal; whoever has a last catch foresees those itself."""
+    error = sys.exception()
+    if isinstance(error, ANSWERS):
+        raise AssertionError("nobody foresaw it") from error
     raise
 
 
@@ -130,7 +138,7 @@ class Process:
             if task.cancelled():
                 return
             error = task.exception()
-            if error is not None and not isinstance(error, Unavailable | RequestRefused):
+            if error is not None and not isinstance(error, ANSWERS):
                 self.world.surprised(self.name, error)
             self._judge(*(("returned", task.result()) if error is None else ("raised", error)))
 
