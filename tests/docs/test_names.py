@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import pkgutil
 import re
 import shlex
 from operator import itemgetter
@@ -15,7 +16,7 @@ import pytest
 
 from sift import metrics
 from sift_client.cli import make_parser
-from tests.docs.pages import ROOT, blocks, names, read, rows, section
+from tests.docs.pages import ROOT, blocks, names, pages, read, rows, section
 from tests.template.document import functions, load, resources, variables
 from tests.unit.client.fake_api import KEY, FakeApi
 
@@ -148,9 +149,17 @@ def test_every_module_of_the_layer_is_on_the_map() -> None:
     package = ROOT / "layers" / "sift" / "sift"
     own = {path.name for path in package.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
     files = {path.name for path in package.glob("*.py")} - {"__init__.py"}
-    services = {path.stem for path in (package / "services").glob("*.py")} - {"__init__"}
+    listed = {path.stem for part in ("services", "api") for path in (package / part).glob("*.py")} - {"__init__"}
     words = set(re.findall(r"[\w.]+", layout))
-    assert own | files | services <= words
+    assert own | files | listed <= words
+
+
+def test_every_name_of_the_code_is_there() -> None:
+    texts = "".join(page.read_text(encoding="utf-8") for page in pages())
+    found = set(re.findall(r"`(sift(?:\.\w+){2,})`", texts))
+    assert len(found) > 5
+    for name in found:
+        pkgutil.resolve_name(name)  # raises when nothing is called so
 
 
 def test_every_log_line_of_the_table_is_logged() -> None:
