@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sift import logs
 from sift.assembly import Assembly, AssemblyMessage
 from sift.jobs import Flight
 from sift.queue.ports import Received
@@ -31,6 +32,21 @@ def test_without_time_it_goes_on_with_a_new_message() -> None:
             assert message.receives == 1
         assert steps == len(world.store.assemblies[job.meta.job_id].parts) > 3
         check(await lines(world, job), world, job)
+
+    asyncio.run(story())
+
+
+def test_lines_say_whose_file_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+
+    async def story() -> None:
+        world = World()
+        job = await ended(world, 1)
+        world.restart(at_number(0, Fault.REQUEST_LOST))
+        monkeypatch.setattr("sift.services.judge._log.warning", lambda *_: told.append(logs.subject()))
+        assert len(await world.assemble()) == 1
+        assert told == [{"job_id": job.meta.job_id}]
+        assert logs.subject() == {}
 
     asyncio.run(story())
 

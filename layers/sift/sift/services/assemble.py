@@ -14,6 +14,7 @@ import secrets
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
 
+from sift import logs
 from sift.assembly import Assembly, AssemblyMessage, decode
 from sift.blob_keys import results_prefix
 from sift.blobs.ports import LEAST_PART, Bucket, UploadLost
@@ -69,10 +70,16 @@ class Assembler:
         """Work on the messages; returns the ids of those that are to stay on the queue."""
         kept = []
         for received in batch:
-            # What nobody foresaw fails the invocation, as an alarm notices: a batch is of one message.
-            if await self._judge.judge(received, lambda one: self.assemble(decode(one.body).job_id, seconds_left)):
-                kept.append(received.message_id)
+            with logs.about():
+                # What nobody foresaw fails the invocation, as an alarm notices: a batch is of one message.
+                if await self._judge.judge(received, lambda one: self._work(one, seconds_left)):
+                    kept.append(received.message_id)
         return kept
+
+    async def _work(self, received: Received, seconds_left: Callable[[], float]) -> int | None:
+        job_id = decode(received.body).job_id
+        logs.add(job_id=job_id)
+        return await self.assemble(job_id, seconds_left)
 
     async def assemble(self, job_id: str, seconds_left: Callable[[], float]) -> int | None:
         """Go on with the job's file while there is time. None when there is nothing left to do for this message, else

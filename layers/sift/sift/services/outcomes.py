@@ -17,7 +17,7 @@ from sift.store.ports import Outcome
 from sift.targets import Content
 
 if TYPE_CHECKING:
-    from sift.model_requests import UpstreamResponse  # it brings an HTTP client, which most functions do without
+    from sift.model_requests import UpstreamResponse
 
 #: Content that compresses to this (bytes) is kept in the table, larger content in the bucket.
 INLINE_BYTES = 32 * 1024
