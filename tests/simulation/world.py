@@ -18,7 +18,7 @@ from sift.errors import Unavailable
 from sift.identity import Identity, Limits
 from sift.jobs import Kind
 from sift.services import assemble as assembling
-from sift.services import inputs, submit
+from sift.services import inputs, submit, terms
 from sift.services.terms import Terms
 from tests.simulation.actors import ApiProcess, assemble, sweep_every_minute, work
 from tests.simulation.backend import MemoryBackend
@@ -198,7 +198,7 @@ class World:
             mock.patch.object(ids, "secrets", secrets),
             mock.patch.object(submit, "secrets", secrets),
             mock.patch.object(assembling, "secrets", secrets),
-            mock.patch.object(submit, "JOBS_PER_SHARD", scenario.jobs_per_shard),
+            mock.patch.object(terms, "JOBS_PER_SHARD", scenario.jobs_per_shard),
             mock.patch.object(submit, "COMMIT_SEGMENTS", 0 if scenario.written_ahead else submit.COMMIT_SEGMENTS),
             mock.patch.object(inputs, "INLINE_BODY_BYTES", LARGE_BODY),
             mock.patch.object(submit, "SEGMENT_INLINE_BYTES", 0 if scenario.targets_in_bucket else 300_000),
