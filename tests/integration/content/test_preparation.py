@@ -137,6 +137,25 @@ def test_no_filter_has_anything_left_to_load() -> None:
     assert sum("error" not in answer for answer in answers) == len(answers) - 1  # jq is not for HTML
 
 
+def test_a_folder_of_the_path_may_change_while_documents_are_read(tmp_path: Path) -> None:
+    """feedparser tries an optional module with each feed, and a search of changed folders would open them."""
+    feed = b"<rss version='2.0'><channel><title>t</title><item><title>Pier</title></item></channel></rss>"
+
+    async def main() -> list[dict[str, Any]]:
+        path = [str(tmp_path), *sys.path]
+        server = ForkServer("sift.content.extraction:extract", "sift.content.preparation:prepare", path=path)
+        answers = []
+        try:
+            for number in range(3):
+                answers.append(await read(server, "application/rss+xml", feed))
+                (tmp_path / f"new{number}.py").touch()
+        finally:
+            await server.aclose()
+        return answers
+
+    assert [answer["meta"]["media_type"] for answer in asyncio.run(main())] == ["application/rss+xml"] * 3
+
+
 @pytest.mark.parametrize("label", ["no-such", "idna", "undefined", "../../etc"])
 def test_a_charset_that_is_none_costs_nothing(label: str) -> None:
     async def main() -> dict[str, Any]:

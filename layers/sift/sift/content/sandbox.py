@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.machinery import BuiltinImporter, FrozenImporter
 from typing import Any, NoReturn
 
 from sift.content import frames
@@ -261,6 +262,10 @@ def run_document(channel: socket.socket, run: Entry) -> None:
 
 def restrict(limits: ChildLimits) -> None:
     """Put this process under its limits, for good."""
+    if not limits.descriptors:
+        # What is not loaded by now is not there. Some libraries try an optional module with each document: a search of
+        # folders that have changed would open them, and fail with another error than a module that is missing.
+        sys.meta_path[:] = [BuiltinImporter, FrozenImporter]
     sys.dont_write_bytecode = True
     for what, soft, hard in (
         (resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes),
