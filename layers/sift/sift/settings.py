@@ -1,7 +1,5 @@
 """What each function is told by its environment: one frozen model per function, field names are variable names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Annotated, TypeVar
 
