@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
+from sift import logs
 from sift.errors import DataUnreadable, Unavailable
 from sift.messages import NotAMessage
 from sift.queue.ports import Received
@@ -102,9 +105,15 @@ def test_without_dead_letters_of_its_own_it_is_left_to_the_queue() -> None:
     assert ports.hidden == [("receipt 0", 0)]
 
 
-def test_what_nobody_foresaw_stays_and_takes_nobody_along(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_nobody_foresaw_stays_and_takes_nobody_along(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ports = Ports()
+    told: list[Mapping[str, Any]] = []
+    unforeseen = Judge.unforeseen
+    monkeypatch.setattr(Judge, "unforeseen", lambda one: (told.append(logs.subject()), unforeseen(one)))
     assert judge(ports, None, RuntimeError("a fault"), 3.0) == ["1", "2"]
+    assert told == [{"message_id": "1"}], "whatever its work did not come to say"
     assert ports.hidden == [("receipt 2", 3)]
     assert [(line.levelno, line.message) for line in caplog.records] == [
         (logging.ERROR, "a parcel stays on the queue")

@@ -49,6 +49,7 @@ class Judge:
             try:
                 return await self.judge(received, work)
             except Exception:  # noqa: BLE001 - it comes back after the queue's own timeout, and the log says why
+                logs.add(message_id=received.message_id)
                 self.unforeseen()
                 return True
 
