@@ -195,6 +195,26 @@ def test_no_host_closes_itself_to_others_for_longer_than_ten_minutes() -> None:
     run(story())
 
 
+def test_a_busy_host_is_busy_even_where_nobody_can_be_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        store, (pacer,) = pacers()
+
+        async def away(*arguments: Any) -> Any:
+            raise Unavailable("The table is away.")
+
+        store.slow_host = away  # type: ignore[method-assign]
+        turn = await pacer.turn(HOST)
+        assert isinstance(turn, Slot)
+        with pytest.raises(TargetBusy, match="429"):
+            async with pacer.in_turn(f"https://{HOST}/x", turn):
+                raise TargetBusy("It answered 429.", status=429)
+
+    run(story())
+    assert [line.message for line in caplog.records if line.name == "sift.services.pace"] == [
+        "others are not told that a host asks to come back later: The table is away."
+    ]  # fmt: skip
+
+
 def test_the_operators_own_hosts_are_not_paced() -> None:
     pacer = Pacer(MemoryStore(), Clock(), LIMITS, own=lambda host: host == "127.0.0.1")
     assert pacer.host_of("http://127.0.0.1:8700/x") is None

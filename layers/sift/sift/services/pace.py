@@ -155,7 +155,10 @@ class Pacer:
                 yield
         except TargetBusy as busy:
             if busy.status in SLOWED_BY:
-                await self.slow(host, busy.retry_after or SLOWED_S)
+                try:
+                    await self.slow(host, busy.retry_after or SLOWED_S)
+                except Unavailable as error:  # it is busy all the same, and counts as that
+                    _log.warning("others are not told that a host asks to come back later: %s", error.detail)
             raise
 
     @asynccontextmanager
