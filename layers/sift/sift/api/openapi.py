@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -112,11 +113,12 @@ def page() -> str:
     return swagger_ui.generate_swagger_html(escaped, script, style, "", None)
 
 
+@functools.cache
 def text() -> str:
     """The document as JSON, the same bytes for the same routes.
 
     What it takes is imported and put together when somebody asks for it: at the start it would be a fifth of what the
-    function does before its first answer.
+    function does before its first answer. It is kept, as anybody may ask for it.
     """
     from sift.api.application import describe
 
